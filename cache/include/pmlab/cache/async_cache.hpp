@@ -44,13 +44,13 @@
 #include <pmlab/cache/lookup/parallel.hpp>
 #include <pmlab/cache/options.hpp>
 #include <pmlab/cache/statistics.hpp>
+#include <pmlab/indexes/detail/batches.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cassert>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -134,11 +134,8 @@ class async_cache {
   // values[i] := find(keys[i]). The cache misses of the lookups in the cache overlap, and so do the searches in the
   // index.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
-    assert(keys.size() == values.size());
-    for (std::size_t done = 0; done < keys.size(); done += batch_width) {
-      const std::size_t width = std::min(batch_width, keys.size() - done);
-      find_some(keys.subspan(done, width), values.subspan(done, width));
-    }
+    indexes::detail::in_batches<batch_width>(keys, values,
+                                             [this](const auto some, const auto found) { find_some(some, found); });
   }
 
   // Scans and walks are those of the index; the cache has no part in them.

@@ -58,6 +58,7 @@
 #include <pmlab/hybrid/detail/updaters.hpp>
 #include <pmlab/hybrid/options.hpp>
 #include <pmlab/hybrid/roots.hpp>
+#include <pmlab/indexes/detail/batches.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -67,7 +68,6 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <cassert>
 #include <chrono>
 #include <concepts>
 #include <condition_variable>
@@ -153,11 +153,8 @@ class hybrid_index {
 
   // values[i] := find(keys[i]). The searches overlap, but for those whose keys are being changed.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
-    assert(keys.size() == values.size());
-    for (std::size_t done = 0; done < keys.size(); done += batch_width) {
-      const std::size_t width = std::min(batch_width, keys.size() - done);
-      find_some(keys.subspan(done, width), values.subspan(done, width));
-    }
+    indexes::detail::in_batches<batch_width>(keys, values,
+                                             [this](const auto some, const auto found) { find_some(some, found); });
   }
 
   // Fills `out` with the entries whose keys are >= from, ascending; returns their number. See options::scan.

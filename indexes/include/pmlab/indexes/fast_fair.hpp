@@ -46,6 +46,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/count_entries.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/detail/replace_value.hpp>
@@ -226,11 +227,7 @@ class fast_fair {
   }
 
   // Entries in the tree; walks its leaves.
-  [[nodiscard]] std::uint64_t size() const {
-    std::uint64_t entries = 0;
-    for_each([&](key_type, value_type) { ++entries; });
-    return entries;
-  }
+  [[nodiscard]] std::uint64_t size() const { return detail::count_entries(*this); }
 
   // depth = levels; nodes = all nodes of the tree; load factor = entries / slots of leaves. The bytes in the medium
   // include retired nodes.

@@ -64,6 +64,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/batches.hpp>
 #include <pmlab/indexes/detail/corruption.hpp>
 #include <pmlab/indexes/detail/leaf_versions.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
@@ -92,7 +93,6 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -231,12 +231,9 @@ class fp_tree {
   // values[i] := find(keys[i]). The searches descend together, so that the cache misses of a level overlap, and read
   // the lines of the entries alone.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
-    assert(keys.size() == values.size());
     const auto guard = epochs_.pin();
-    for (std::size_t done = 0; done < keys.size(); done += batch_width) {
-      const std::size_t width = std::min(batch_width, keys.size() - done);
-      find_together(keys.subspan(done, width), values.subspan(done, width));
-    }
+    detail::in_batches<batch_width>(keys, values,
+                                    [this](const auto some, const auto found) { find_together(some, found); });
   }
 
   // Fills `out` with the entries whose keys are >= from, ascending; returns their number. Each leaf is read atomically;

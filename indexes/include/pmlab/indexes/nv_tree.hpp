@@ -63,6 +63,7 @@
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/after_reclaiming.hpp>
+#include <pmlab/indexes/detail/batches.hpp>
 #include <pmlab/indexes/detail/corruption.hpp>
 #include <pmlab/indexes/detail/leaf_versions.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
@@ -87,7 +88,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -219,12 +219,9 @@ class nv_tree {
   // values[i] := find(keys[i]). The cache misses of the searches overlap, first on the descriptors, then on the
   // entries.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
-    assert(keys.size() == values.size());
     const auto guard = epochs_.pin();
-    for (std::size_t done = 0; done < keys.size(); done += batch_width) {
-      const std::size_t width = std::min(batch_width, keys.size() - done);
-      find_together(keys.subspan(done, width), values.subspan(done, width));
-    }
+    detail::in_batches<batch_width>(keys, values,
+                                    [this](const auto some, const auto found) { find_together(some, found); });
   }
 
   // Fills `out` with the entries whose keys are >= from, ascending; returns their number. Each leaf is read atomically;

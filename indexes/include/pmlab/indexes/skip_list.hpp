@@ -63,6 +63,7 @@
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/after_reclaiming.hpp>
+#include <pmlab/indexes/detail/count_entries.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/indexes/skip_list/body.hpp>
@@ -243,11 +244,7 @@ class skip_list {
   }
 
   // Entries in the list; walks it.
-  [[nodiscard]] std::uint64_t size() const {
-    std::uint64_t entries = 0;
-    for_each([&](key_type, value_type) { ++entries; });
-    return entries;
-  }
+  [[nodiscard]] std::uint64_t size() const { return detail::count_entries(*this); }
 
   // nodes = slabs; depth = levels, the list included; load factor = entries / nodes of the slabs.
   [[nodiscard]] index_stats stats() const {

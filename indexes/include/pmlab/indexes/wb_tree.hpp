@@ -45,6 +45,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/indexes/detail/batches.hpp>
 #include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/detail/replace_value.hpp>
@@ -63,7 +64,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -164,21 +164,18 @@ class wb_tree {
 
   // values[i] := find(keys[i]). The searches go down together, so that the cache misses of a level overlap.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
-    assert(keys.size() == values.size());
     const auto guard = nodes_.pin();
     const auto parts = nodes_.parts_for_searches();
-    std::array<search, batch_width> at;
-    for (std::size_t done = 0; done < keys.size(); done += batch_width) {
-      const std::size_t width = std::min(batch_width, keys.size() - done);
-      at.fill({nullptr});
-      std::fill_n(at.begin(), width, search{nodes_.root()});
-      for (std::size_t searching = width; searching > 0;)
-        for (std::size_t i = 0; i < width; ++i) {
-          if (at[i].at == nullptr || !nodes::step_to_value(parts, keys[done + i], at[i], values[done + i])) continue;
+    detail::in_batches<batch_width>(keys, values, [&](const auto some, const auto found) {
+      std::array<search, batch_width> at;
+      at.fill(search{nodes_.root()});
+      for (std::size_t searching = some.size(); searching > 0;)
+        for (std::size_t i = 0; i < some.size(); ++i) {
+          if (at[i].at == nullptr || !nodes::step_to_value(parts, some[i], at[i], found[i])) continue;
           at[i].at = nullptr;
           --searching;
         }
-    }
+    });
   }
 
   // Fills `out` with the entries whose keys are >= from, ascending; returns their number. Each leaf is read atomically;

@@ -29,6 +29,8 @@
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/after_reclaiming.hpp>
+#include <pmlab/indexes/detail/batches.hpp>
+#include <pmlab/indexes/detail/count_entries.hpp>
 #include <pmlab/indexes/detail/radix/node.hpp>
 #include <pmlab/indexes/detail/radix/structure.hpp>
 #include <pmlab/indexes/detail/radix/walk.hpp>
@@ -41,7 +43,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -153,11 +154,7 @@ class tree {
   }
 
   // Entries in the tree; walks it.
-  [[nodiscard]] std::uint64_t size() const {
-    std::uint64_t entries = 0;
-    for_each([&](key_type, value_type) { ++entries; });
-    return entries;
-  }
+  [[nodiscard]] std::uint64_t size() const { return detail::count_entries(*this); }
 
   // depth = nodes on the longest way; nodes = all nodes of the tree; load factor = entries and links / slots. The bytes
   // in the medium include nodes that wait in the limbo.
@@ -356,24 +353,22 @@ class tree {
 
 template <media::medium Medium, class Layout>
 void tree<Medium, Layout>::find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
-  assert(keys.size() == values.size());
   const auto guard = nodes_.epochs().pin();
-  std::array<position, batch_width> at;
-  for (std::size_t done = 0; done < keys.size(); done += batch_width) {
-    const std::size_t width = std::min(batch_width, keys.size() - done);
+  detail::in_batches<batch_width>(keys, values, [this](const auto some, const auto found) {
+    std::array<position, batch_width> at;
     at.fill({root_, kinds::largest, 0});
-    for (std::size_t searching = width; searching > 0;)
-      for (std::size_t i = 0; i < width; ++i) {
+    for (std::size_t searching = some.size(); searching > 0;)
+      for (std::size_t i = 0; i < some.size(); ++i) {
         if (at[i].n == nullptr) continue;
-        const key_type key = keys[done + i];
-        if (step_towards(key, at[i], values[done + i])) {
+        const key_type key = some[i];
+        if (step_towards(key, at[i], found[i])) {
           at[i].n = nullptr;
           --searching;
         } else {
           prefetch(at[i], key);
         }
       }
-  }
+  });
 }
 
 template <media::medium Medium, class Layout>
