@@ -37,12 +37,12 @@ class cached_subject final : public subject {
     sum.dram_bytes += open_->cache.cache_statistics().bytes;
     return sum;
   }
-  std::optional<access_sums> accesses() override { return behind_->accesses(); }
+  std::optional<media::counts> accesses() override { return behind_->accesses(); }
   void reset_accesses() override { behind_->reset_accesses(); }
   std::optional<persist_sums> persists() override { return behind_->persists(); }
   std::optional<media_sums> media_bytes() override { return behind_->media_bytes(); }
   [[nodiscard]] std::optional<media::persistence_domain> persistence() const override { return behind_->persistence(); }
-  std::optional<emulation_sums> emulation() override { return behind_->emulation(); }
+  std::optional<media::emulation_counts> emulation() override { return behind_->emulation(); }
   layer_statistics layer() override { return open_->cache.cache_statistics(); }
   [[nodiscard]] erased::any_index* index() override { return &open_->shown; }
 

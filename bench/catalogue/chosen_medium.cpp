@@ -49,10 +49,10 @@ class behind_calls final : private holder<Medium>, public chosen_medium {
 
   std::vector<media::root_facts> roots() override { return roots_of(medium); }
 
-  std::optional<access_sums> accesses() override { return accesses_of(medium); }
+  std::optional<media::counts> accesses() override { return accesses_of(medium); }
   void reset_accesses() override { reset(medium); }
   std::optional<media_sums> media_bytes() override { return media_bytes_of(medium); }
-  std::optional<emulation_sums> emulation() override { return emulation_of(medium); }
+  std::optional<media::emulation_counts> emulation() override { return emulation_of(medium); }
 
  private:
   erased::any_change& begin_change(change_room& room) override {
@@ -90,20 +90,12 @@ class behind_calls final : private holder<Medium>, public chosen_medium {
   }
 
   template <class Other>
-  static std::optional<access_sums> accesses_of(Other& /*counts_nothing*/) {
+  static std::optional<media::counts> accesses_of(Other& /*counts_nothing*/) {
     return std::nullopt;
   }
   template <class Inner>
-  static std::optional<access_sums> accesses_of(counted<Inner>& counts) {
-    const auto sums = counts.total();
-    return access_sums{.operations = sums.operations,
-                       .pm_lines_read = sums.lines_read,
-                       .device_lines_read = sums.device_lines_read,
-                       .device_lines_written = sums.device_lines_written,
-                       .flushes = sums.lines_flushed,
-                       .fences = sums.fences,
-                       .lines_copied = sums.lines_copied,
-                       .publications = sums.publications};
+  static std::optional<media::counts> accesses_of(counted<Inner>& counts) {
+    return counts.total();
   }
 
   template <class Other>
@@ -136,16 +128,15 @@ class behind_calls final : private holder<Medium>, public chosen_medium {
   }
 
   template <class Other>
-  static std::optional<emulation_sums> emulation_of(Other& /*delays_nothing*/) {
+  static std::optional<media::emulation_counts> emulation_of(Other& /*delays_nothing*/) {
     return std::nullopt;
   }
   template <class Inner>
-  static std::optional<emulation_sums> emulation_of(emulated<Inner>& delays) {
-    const auto sums = delays.emulation();
-    return emulation_sums{sums.waited_ns, sums.late_ns};
+  static std::optional<media::emulation_counts> emulation_of(emulated<Inner>& delays) {
+    return delays.emulation();
   }
   template <class Inner>
-  static std::optional<emulation_sums> emulation_of(counted<Inner>& around) {
+  static std::optional<media::emulation_counts> emulation_of(counted<Inner>& around) {
     return emulation_of(around.inner());
   }
 };

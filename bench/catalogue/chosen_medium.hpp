@@ -111,12 +111,12 @@ class chosen_medium {
   // The roots of the pool that the bytes are in; none: they are in DRAM.
   [[nodiscard]] virtual std::vector<media::root_facts> roots() = 0;
   // Nothing, unless it counts.
-  [[nodiscard]] virtual std::optional<access_sums> accesses() = 0;
+  [[nodiscard]] virtual std::optional<media::counts> accesses() = 0;
   virtual void reset_accesses() = 0;
   // The bytes since an emulated medium was made, or since the last reset. std::nullopt: as subject::media_bytes.
   [[nodiscard]] virtual std::optional<media_sums> media_bytes() = 0;
   // The sums of an emulated medium. std::nullopt: it is not emulated.
-  [[nodiscard]] virtual std::optional<emulation_sums> emulation() = 0;
+  [[nodiscard]] virtual std::optional<media::emulation_counts> emulation() = 0;
 
  protected:
   // The facts of a medium that do not change: no access makes a call for them.

@@ -37,7 +37,7 @@ class driver final : public subject {
     return {shape.entries, 0, held + shape.dram_bytes};
   }
 
-  std::optional<access_sums> accesses() override {
+  std::optional<media::counts> accesses() override {
     if constexpr (traits::watched) return medium_->accesses();
     return std::nullopt;
   }
@@ -53,7 +53,10 @@ class driver final : public subject {
   }
   std::optional<media_sums> media_bytes() override {
     std::optional<media_sums> sums = media_bytes_so_far();
-    if (sums) *sums -= media_bytes_before_;
+    if (!sums) return sums;
+    // By hand: a simulated machine sees this code, and a list of counters would be in its caches.
+    sums->bytes_read -= media_bytes_before_.bytes_read;
+    sums->bytes_written -= media_bytes_before_.bytes_written;
     return sums;
   }
   [[nodiscard]] std::optional<media::persistence_domain> persistence() const override {
@@ -63,7 +66,7 @@ class driver final : public subject {
     if constexpr (requires { medium_->persistence(); }) return medium_->persistence();
     return std::nullopt;
   }
-  std::optional<emulation_sums> emulation() override {
+  std::optional<media::emulation_counts> emulation() override {
     if constexpr (traits::watched) return medium_->emulation();
     return std::nullopt;
   }

@@ -46,7 +46,7 @@ class hybrid_subject final : public subject {
     sum.dram_bytes += of_replica.dram_bytes + open_->index.own_bytes();
     return sum;
   }
-  std::optional<access_sums> accesses() override { return std::nullopt; }
+  std::optional<media::counts> accesses() override { return std::nullopt; }
   // On a simulated medium the sums are the machine's, of both halves.
   void reset_accesses() override {
     the_primary().reset_accesses();
@@ -62,11 +62,13 @@ class hybrid_subject final : public subject {
   [[nodiscard]] std::optional<media::persistence_domain> persistence() const override {
     return the_primary().persistence();
   }
-  std::optional<emulation_sums> emulation() override {
+  std::optional<media::emulation_counts> emulation() override {
     const auto of_primary = the_primary().emulation();
     const auto of_replica = the_replica().emulation();
     if (!of_primary || !of_replica) return of_primary;
-    return emulation_sums{of_primary->waited_ns + of_replica->waited_ns, of_primary->late_ns + of_replica->late_ns};
+    return media::emulation_counts{of_primary->charged + of_replica->charged,
+                                   of_primary->waited_ns + of_replica->waited_ns,
+                                   of_primary->late_ns + of_replica->late_ns};
   }
 
   layer_statistics layer() override { return open_->index.hybrid_statistics(); }

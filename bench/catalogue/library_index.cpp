@@ -220,7 +220,7 @@ class library_subject final : public subject {
     });
   }
 
-  std::optional<access_sums> accesses() override { return std::nullopt; }
+  std::optional<media::counts> accesses() override { return std::nullopt; }
   void reset_accesses() override {}
 
   void reopen() override {

@@ -3,12 +3,14 @@
 
 #include <pmlab/erased/any_index.hpp>
 #include <pmlab/indexes/index.hpp>
+#include <pmlab/media/counts.hpp>
 #include "bench/catalogue/layer_statistics.hpp"
 #include "bench/catalogue/medium_spec.hpp"
 #include "bench/devices/calibration.hpp"
 #include "bench/workload/latency_histogram.hpp"
 #include "bench/workload/operation.hpp"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -52,41 +54,16 @@ struct space_used {
   std::uint64_t dram_bytes = 0;
 };
 
-// Sums since the last reset, of a medium that counts.
-struct access_sums {
-  std::uint64_t operations = 0;
-  std::uint64_t pm_lines_read = 0;
-  std::uint64_t device_lines_read = 0;
-  std::uint64_t device_lines_written = 0;
-  std::uint64_t flushes = 0;
-  std::uint64_t fences = 0;
-  std::uint64_t lines_copied = 0;
-  std::uint64_t publications = 0;
-
-  access_sums& operator+=(const access_sums& other) noexcept {
-    operations += other.operations;
-    pm_lines_read += other.pm_lines_read;
-    device_lines_read += other.device_lines_read;
-    device_lines_written += other.device_lines_written;
-    flushes += other.flushes;
-    fences += other.fences;
-    lines_copied += other.lines_copied;
-    publications += other.publications;
-    return *this;
-  }
-};
-
 // Lines flushed and fences since the last reset, of a medium that counts or is simulated; those of publications are not
 // among them.
 struct persist_sums {
   std::uint64_t flushes = 0;
   std::uint64_t fences = 0;
 
-  persist_sums& operator+=(const persist_sums& other) noexcept {
-    flushes += other.flushes;
-    fences += other.fences;
-    return *this;
-  }
+  static constexpr std::array counters{counter{&persist_sums::flushes, "flushes"},
+                                       counter{&persist_sums::fences, "fences"}};
+
+  persist_sums& operator+=(const persist_sums& more) noexcept { return add_counters(*this, more); }
 };
 
 // Bytes of whole granules that the media of the device moved since the last reset, however little of a granule was used.
@@ -98,24 +75,13 @@ struct media_sums {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
 
-  media_sums& operator+=(const media_sums& other) noexcept {
-    granule_bytes = other.granule_bytes;
-    bytes_read += other.bytes_read;
-    bytes_written += other.bytes_written;
-    return *this;
-  }
-  // The growth since `before`.
-  media_sums& operator-=(const media_sums& before) noexcept {
-    bytes_read -= before.bytes_read;
-    bytes_written -= before.bytes_written;
-    return *this;
-  }
-};
+  static constexpr std::array counters{counter{&media_sums::bytes_read, "read"},
+                                       counter{&media_sums::bytes_written, "written"}};
 
-// Counters of an emulated medium since it was opened, over all threads.
-struct emulation_sums {
-  std::uint64_t waited_ns = 0;  // for the device
-  std::uint64_t late_ns = 0;    // by which this machine was slower than the device
+  media_sums& operator+=(const media_sums& more) noexcept {
+    granule_bytes = more.granule_bytes;
+    return add_counters(*this, more);
+  }
 };
 
 class subject {
@@ -135,21 +101,21 @@ class subject {
 
   // Walks the index. REQUIRES, like the rest of this interface: no concurrent call.
   [[nodiscard]] virtual space_used space() = 0;
-  // Nothing, unless the medium counts.
-  [[nodiscard]] virtual std::optional<access_sums> accesses() = 0;
+  // Sums since the last reset. Nothing, unless the medium counts.
+  [[nodiscard]] virtual std::optional<media::counts> accesses() = 0;
   virtual void reset_accesses() = 0;
   // Since the last reset of `accesses`; nothing, unless the medium counts or is simulated.
   [[nodiscard]] virtual std::optional<persist_sums> persists() {
-    const std::optional<access_sums> sums = accesses();
-    return sums ? std::optional(persist_sums{sums->flushes, sums->fences}) : std::nullopt;
+    const std::optional<media::counts> sums = accesses();
+    return sums ? std::optional(persist_sums{sums->lines_flushed, sums->fences}) : std::nullopt;
   }
   // The bytes since the last reset of `accesses`, and since `reopen`, unless simulated. std::nullopt: the medium does
   // not count and has no device model, or it counts and leaves flushes out: then lines leave the caches unseen.
   [[nodiscard]] virtual std::optional<media_sums> media_bytes() { return std::nullopt; }
   // What the platform of its medium saves. std::nullopt: it lives in DRAM, or its own library decides.
   [[nodiscard]] virtual std::optional<media::persistence_domain> persistence() const { return std::nullopt; }
-  // The sums of an emulated medium. std::nullopt: it is not emulated.
-  [[nodiscard]] virtual std::optional<emulation_sums> emulation() { return std::nullopt; }
+  // The sums of an emulated medium since it was opened. std::nullopt: it is not emulated.
+  [[nodiscard]] virtual std::optional<media::emulation_counts> emulation() { return std::nullopt; }
   // The index for a layer in front of it; until `reopen`. Null: it supports none.
   [[nodiscard]] virtual erased::any_index* index() { return nullptr; }
   // The statistics of its layer since the index was opened.

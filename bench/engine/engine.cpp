@@ -149,7 +149,7 @@ class pass {
   }
 
   void remark_on_emulation(const contender& c) {
-    const std::optional<emulation_sums> sums = c.index->emulation();
+    const std::optional<media::emulation_counts> sums = c.index->emulation();
     if (!sums || sums->late_ns == 0) return;
     constexpr double worth_saying = 0.02;
     const double late = static_cast<double>(sums->late_ns) / static_cast<double>(sums->late_ns + sums->waited_ns);

@@ -93,7 +93,7 @@ phase_result phase_runner::measure(contender& c, const phase& p, std::uint64_t p
   const bool counts = p.kind != phase_kind::reopen && !by_time;
   shown_.begin(c.description->name, p.name, weight_of(options_, p), fmt::format("{} {}", c.description->name, p.name),
                counts ? maker_.operations_of(p, c.keys) : 0);
-  const std::optional<emulation_sums> emulated_before = c.index->emulation();
+  const std::optional<media::emulation_counts> emulated_before = c.index->emulation();
   phase_result result = p.kind == phase_kind::reopen ? reopen(c, p, repeat) : measure_rounds(c, p, position, repeat);
   shown_.end();
   result.invalid = doubt_about_emulation(c, emulated_before);
@@ -101,7 +101,8 @@ phase_result phase_runner::measure(contender& c, const phase& p, std::uint64_t p
 }
 
 // Why the figures of the phase are not valid for the emulated device; empty: they are.
-std::string phase_runner::doubt_about_emulation(const contender& c, const std::optional<emulation_sums>& before) const {
+std::string phase_runner::doubt_about_emulation(const contender& c,
+                                                const std::optional<media::emulation_counts>& before) const {
   const bool by_clock = options_.medium.emulated() && !options_.medium.counted;
   if (!by_clock || c.description->place == placement::own_dram) return {};
   if (const std::size_t cpus = usable_cpus().size(); team_.size() > cpus)
@@ -111,7 +112,7 @@ std::string phase_runner::doubt_about_emulation(const contender& c, const std::o
     for (const media::calibration_row& row : options_.emulation->rows)
       if (row.error_percent() < too_fast_percent)
         return fmt::format("calibration: {} is {:.0f} % too fast", row.what, -row.error_percent());
-  const std::optional<emulation_sums> after = c.index->emulation();
+  const std::optional<media::emulation_counts> after = c.index->emulation();
   if (!after) return {};
   // After a reopening they count from 0.
   const bool goes_on = before && before->late_ns <= after->late_ns && before->waited_ns <= after->waited_ns;

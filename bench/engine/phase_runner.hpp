@@ -33,7 +33,7 @@ class phase_runner {
 
   [[nodiscard]] phase_result measure_rounds(contender& c, const phase& p, std::uint64_t position, unsigned repeat);
   [[nodiscard]] std::string doubt_about_emulation(const contender& c,
-                                                  const std::optional<emulation_sums>& before) const;
+                                                  const std::optional<media::emulation_counts>& before) const;
   [[nodiscard]] phase_result reopen(contender& c, const phase& p, unsigned repeat);
   [[nodiscard]] std::uint64_t operations_for(const totals& sums) const;
   void run_round(contender& c, const phase& p, const round_place& place, totals& sums);

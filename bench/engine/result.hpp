@@ -37,7 +37,7 @@ struct phase_result {
   double seconds = 0;  // from the common start to the last thread's end; with --verify, of the busiest thread
   double throughput = 0;
   latency_summary latency;
-  std::optional<access_sums> accesses;                   // on a counting medium
+  std::optional<media::counts> accesses;                 // on a counting medium
   std::optional<persist_sums> persists;                  // on a counting or simulated medium
   std::optional<media_sums> media_bytes;                 // where they are counted or modelled
   std::optional<media::persistence_domain> persistence;  // nothing: it lives in DRAM, or its own library decides

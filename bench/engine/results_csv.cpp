@@ -25,13 +25,9 @@ using named_field = std::pair<std::string_view, std::string>;
 
 std::vector<named_field> fields_of(const phase_result& r) {
   const auto number = [](const auto& value) { return fmt::format("{}", value); };
-  const auto per_operation = [&](std::uint64_t access_sums::*part) {
-    if (!r.accesses || r.operations == 0) return std::string();
-    return number(static_cast<double>((*r.accesses).*part) / static_cast<double>(r.operations));
-  };
-  const auto media_bytes = [&](std::uint64_t media_sums::*part) {
-    if (!r.media_bytes || r.operations == 0) return std::string();
-    return number(static_cast<double>((*r.media_bytes).*part) / static_cast<double>(r.operations));
+  const auto per_operation = [&]<class Counts>(const std::optional<Counts>& counts, std::uint64_t Counts::*part) {
+    if (!counts || r.operations == 0) return std::string();
+    return number(static_cast<double>((*counts).*part) / static_cast<double>(r.operations));
   };
   const latency_summary& l = r.latency;
   return {{"index", quoted(r.index)},
@@ -50,13 +46,13 @@ std::vector<named_field> fields_of(const phase_result& r) {
           {"latency_p99_99_ns", number(l.p99_99)},
           {"latency_max_ns", number(l.max)},
           {"latency_samples", number(l.samples)},
-          {"pm_lines_read", per_operation(&access_sums::pm_lines_read)},
-          {"device_lines_read", per_operation(&access_sums::device_lines_read)},
-          {"device_lines_written", per_operation(&access_sums::device_lines_written)},
-          {"flushes", per_operation(&access_sums::flushes)},
-          {"fences", per_operation(&access_sums::fences)},
-          {"media_bytes_read", media_bytes(&media_sums::bytes_read)},
-          {"media_bytes_written", media_bytes(&media_sums::bytes_written)},
+          {"pm_lines_read", per_operation(r.accesses, &media::counts::lines_read)},
+          {"device_lines_read", per_operation(r.accesses, &media::counts::device_lines_read)},
+          {"device_lines_written", per_operation(r.accesses, &media::counts::device_lines_written)},
+          {"flushes", per_operation(r.accesses, &media::counts::lines_flushed)},
+          {"fences", per_operation(r.accesses, &media::counts::fences)},
+          {"media_bytes_read", per_operation(r.media_bytes, &media_sums::bytes_read)},
+          {"media_bytes_written", per_operation(r.media_bytes, &media_sums::bytes_written)},
           {"persistence", r.persistence ? std::string(to_string(*r.persistence)) : ""},
           {"pm_bytes_per_key", r.space ? number(r.space->pm) : ""},
           {"dram_bytes_per_key", r.space ? number(r.space->dram) : ""},

@@ -4,9 +4,11 @@
 #include <pmlab/base/simd.hpp>
 #include <pmlab/media/clock.hpp>
 #include "bench/engine/simulated_run.hpp"
+#include "bench/support/json_values.hpp"
 #include "bench/workload/trace.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -101,43 +103,26 @@ json options_to_json(const bench_options& o, const std::string& command) {
   return j;
 }
 
-json per_operation_to_json(const phase_result& r) {
-  if (!r.accesses || r.operations == 0) return nullptr;
-  const auto per_operation = [&](std::uint64_t sum) {
-    return static_cast<double>(sum) / static_cast<double>(r.operations);
-  };
-  json j;
-  j["pm_lines_read"] = per_operation(r.accesses->pm_lines_read);
-  j["device_lines_read"] = per_operation(r.accesses->device_lines_read);
-  j["device_lines_written"] = per_operation(r.accesses->device_lines_written);
-  j["flushes"] = per_operation(r.accesses->flushes);
-  j["fences"] = per_operation(r.accesses->fences);
-  j["lines_copied"] = per_operation(r.accesses->lines_copied);
-  j["publications"] = per_operation(r.accesses->publications);
-  return j;
-}
-
-json persists_to_json(const phase_result& r) {
-  if (!r.persists || r.operations == 0) return nullptr;
-  const auto operations = static_cast<double>(r.operations);
-  return {{"flushes", static_cast<double>(r.persists->flushes) / operations},
-          {"fences", static_cast<double>(r.persists->fences) / operations}};
+// Null: it was not counted.
+template <class Counts>
+json per_operation_to_json(const phase_result& r, const std::optional<Counts>& counts) {
+  if (!counts || r.operations == 0) return nullptr;
+  return counters_to_json(
+      *counts, [&](std::uint64_t sum) { return static_cast<double>(sum) / static_cast<double>(r.operations); });
 }
 
 json media_bytes_to_json(const phase_result& r) {
   if (!r.media_bytes || r.operations == 0) return nullptr;
-  const auto operations = static_cast<double>(r.operations);
-  return {{"granule", r.media_bytes->granule_bytes},
-          {"read", static_cast<double>(r.media_bytes->bytes_read) / operations},
-          {"written", static_cast<double>(r.media_bytes->bytes_written) / operations}};
+  json j{{"granule", r.media_bytes->granule_bytes}};
+  j.update(per_operation_to_json(r, r.media_bytes));
+  return j;
 }
 
 json cache_to_json(const phase_result& r) {
   if (!std::holds_alternative<cache::statistics>(r.layer)) return nullptr;
   const auto& c = std::get<cache::statistics>(r.layer);
-  json j{{"hits", c.hits},           {"misses", c.misses}, {"fills", c.fills},          {"drops", c.drops},
-         {"evictions", c.evictions}, {"stale", c.stale},   {"helped", c.helped},        {"mode_switches", c.switches},
-         {"capacity", c.capacity},   {"bytes", c.bytes},   {"hit_ratio", c.hit_ratio()}};
+  json j = counters_to_json(c);
+  j.update({{"capacity", c.capacity}, {"bytes", c.bytes}, {"hit_ratio", c.hit_ratio()}});
   for (std::size_t m = 0; m < c.lookups.size(); ++m)
     if (c.lookups[m] != 0) j["lookups"][std::string(cache::mode_names[m])] = c.lookups[m];
   return j;
@@ -146,21 +131,16 @@ json cache_to_json(const phase_result& r) {
 json hybrid_to_json(const phase_result& r) {
   if (!std::holds_alternative<hybrid::statistics>(r.layer)) return nullptr;
   const auto& h = std::get<hybrid::statistics>(r.layer);
-  return {{"queued", h.queued},
-          {"batches", h.batches},
-          {"merged", h.merged},
-          {"writer_waits", h.writer_waits},
-          {"scan_waits", h.scan_waits},
-          {"refused_by_copy", h.refused_by_replica},
-          {"mode_switches", h.switches},
-          {"mode", h.asynchronous ? "async" : "sync"},
-          {"waiting", h.waiting},
-          {"deepest_queue", h.deepest},
-          {"longest_lag_ns", h.longest_lag_ns},
-          {"complete", h.complete},
-          {"ready_ns", h.ready_ns},
-          {"rebuild_ns", h.rebuild_ns},
-          {"rebuilt", h.rebuilt}};
+  json j = counters_to_json(h);
+  j.update({{"mode", h.asynchronous ? "async" : "sync"},
+            {"waiting", h.waiting},
+            {"deepest_queue", h.deepest},
+            {"longest_lag_ns", h.longest_lag_ns},
+            {"complete", h.complete},
+            {"ready_ns", h.ready_ns},
+            {"rebuild_ns", h.rebuild_ns},
+            {"rebuilt", h.rebuilt}});
+  return j;
 }
 
 json restart_to_json(const phase_result& r) {
@@ -181,9 +161,9 @@ json result_to_json(const phase_result& r) {
   j["latency_ns"] = {{"mean", r.latency.mean}, {"p50", r.latency.p50},        {"p90", r.latency.p90},
                      {"p99", r.latency.p99},   {"p99_9", r.latency.p99_9},    {"p99_99", r.latency.p99_99},
                      {"max", r.latency.max},   {"samples", r.latency.samples}};
-  j["per_operation"] = per_operation_to_json(r);
+  j["per_operation"] = per_operation_to_json(r, r.accesses);
   j["persistence"] = r.persistence ? json(to_string(*r.persistence)) : json(nullptr);
-  j["persists"] = persists_to_json(r);
+  j["persists"] = per_operation_to_json(r, r.persists);
   j["media_bytes"] = media_bytes_to_json(r);
   j["bytes_per_key"] = r.space ? json{{"pm", r.space->pm}, {"dram", r.space->dram}} : json(nullptr);
   j["cache"] = cache_to_json(r);

@@ -25,7 +25,7 @@ struct summary_row {
   double spread = 0;                      // (highest - lowest) / median
   std::optional<double> ratio;            // throughput / that of the baseline in the same phase with as many threads
   latency_summary latency;                // medians over the repeats
-  std::optional<access_sums> accesses;    // of all repeats together
+  std::optional<media::counts> accesses;  // of all repeats together
   std::optional<persist_sums> persists;   // of all repeats together
   std::optional<media_sums> media_bytes;  // of all repeats together
   std::optional<media::persistence_domain> persistence;     // what its medium saves; nothing: it does not follow any

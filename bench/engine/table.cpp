@@ -84,7 +84,7 @@ std::string per_operation(std::uint64_t sum, const summary_row& row, int digits 
 
 // All flushes, of a counting medium or of a simulated one. std::nullopt: they were not counted.
 std::optional<std::uint64_t> flushes_of(const summary_row& row) {
-  if (row.accesses) return row.accesses->flushes;
+  if (row.accesses) return row.accesses->lines_flushed;
   if (row.persists) return row.persists->flushes;
   return std::nullopt;
 }
@@ -156,13 +156,13 @@ std::string results_table(const bench_options& options, const bench_report& repo
     line.push_back(r.space ? fmt::format("{:.1f}", r.space->pm) : "-");
     line.push_back(r.space ? fmt::format("{:.1f}", r.space->dram) : "-");
     if (counted) {
-      const access_sums sums = r.accesses.value_or(access_sums{});
+      const media::counts sums = r.accesses.value_or(media::counts{});
       // Where flushes are left out only copied lines are counted as written: the others leave when they are evicted.
       const bool counts_written = r.accesses && !(r.persistence && media::keeps_caches(*r.persistence));
-      for (const auto& [sum, has] : {std::pair{sums.pm_lines_read, r.accesses.has_value()},
+      for (const auto& [sum, has] : {std::pair{sums.lines_read, r.accesses.has_value()},
                                      {sums.device_lines_read, r.accesses.has_value()},
                                      {sums.device_lines_written, counts_written},
-                                     {sums.flushes, r.accesses.has_value()},
+                                     {sums.lines_flushed, r.accesses.has_value()},
                                      {sums.fences, r.accesses.has_value()}})
         line.push_back(has ? per_operation(sum, r) : "-");
     }

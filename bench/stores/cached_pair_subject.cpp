@@ -55,7 +55,7 @@ class cached_subject final : public pair_subject {
   [[nodiscard]] std::uint64_t device_cpu_ns() override { return inner_->device_cpu_ns(); }
   [[nodiscard]] std::optional<std::uint64_t> host_bytes() override { return inner_->host_bytes(); }
   [[nodiscard]] bool writes_to_drives() const override { return inner_->writes_to_drives(); }
-  [[nodiscard]] std::optional<medium_counts> counts() override { return inner_->counts(); }
+  [[nodiscard]] std::optional<media::counts> counts() override { return inner_->counts(); }
   void reset_counts() override { inner_->reset_counts(); }
   [[nodiscard]] std::vector<std::string> remarks() override { return inner_->remarks(); }
 

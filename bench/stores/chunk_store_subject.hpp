@@ -44,7 +44,7 @@ class chunk_store_subject final : private medium_of_records<Medium>,
     chunk_store_subject::open_with(true);
   }
 
-  [[nodiscard]] std::optional<medium_counts> counts() override { return counts_of(*medium); }
+  [[nodiscard]] std::optional<media::counts> counts() override { return counts_of(*medium); }
   void reset_counts() override { reset_counts_of(*medium); }
   [[nodiscard]] std::vector<std::string> remarks() override { return remarks_of(*medium); }
 

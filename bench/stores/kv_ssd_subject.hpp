@@ -158,14 +158,12 @@ class kv_ssd_subject final : public pair_subject {
   }
   [[nodiscard]] std::uint64_t device_cpu_ns() override { return cpu_.ns(); }
   [[nodiscard]] std::optional<std::uint64_t> host_bytes() override { return sent(); }
-  [[nodiscard]] std::optional<medium_counts> counts() override {
-    std::optional<medium_counts> sum;
+  [[nodiscard]] std::optional<media::counts> counts() override {
+    std::optional<media::counts> sum;
     for (const auto& m : media_)
       if (const auto one = counts_of(*m)) {
         if (!sum) sum.emplace();
-        for (auto figure : {&medium_counts::lines, &medium_counts::flushes, &medium_counts::fences,
-                            &medium_counts::device_lines, &medium_counts::lines_read})
-          *sum.*figure += *one.*figure;
+        *sum += *one;
       }
     return sum;
   }

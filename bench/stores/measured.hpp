@@ -1,11 +1,13 @@
 // What a run of `pmlab stores` measures, of stores of any kind: times of operations, sums of threads, results.
 #pragma once
 
+#include <pmlab/base/counters.hpp>
 #include "bench/stores/store_device.hpp"
 #include "bench/stores/store_subject.hpp"
 #include "bench/workload/latency_histogram.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -63,17 +65,25 @@ inline constexpr std::uint64_t longest_own_ps = 200'000'000;
 // Places or keys are drawn so often in search of one without a change under way.
 inline constexpr unsigned most_draws = 64;
 
-// Sums of one thread in one case, or of all threads.
-struct worker_sums {
+// What a case has done.
+struct amounts {
   std::uint64_t operations = 0;
-  std::uint64_t reads = 0;
+  std::uint64_t reads = 0;       // of these; of a read-modify-write, too
   std::uint64_t bytes = 0;       // of all operations
-  std::uint64_t user_bytes = 0;  // written
-  std::uint64_t began = 0;       // picoseconds
+  std::uint64_t user_bytes = 0;  // written by the user
+  std::uint64_t verified = 0;    // answers that were checked
+  std::uint64_t wrong = 0;       // of these
+
+  static constexpr std::array counters{counter{&amounts::operations}, counter{&amounts::reads},
+                                       counter{&amounts::bytes},      counter{&amounts::user_bytes},
+                                       counter{&amounts::verified},   counter{&amounts::wrong}};
+};
+
+// Sums of one thread in one case, or of all threads.
+struct worker_sums : amounts {
+  std::uint64_t began = 0;  // picoseconds
   std::uint64_t ended = 0;
   std::uint64_t own_ns = 0;  // of the benchmark itself: making data, checking answers
-  std::uint64_t verified = 0;
-  std::uint64_t wrong = 0;
   std::vector<std::string> first_wrong;
   workload::latency_histogram read_latency;
   workload::latency_histogram write_latency;
@@ -89,13 +99,8 @@ struct worker_sums {
     if (other.operations == 0) return;
     began = operations == 0 ? other.began : std::min(began, other.began);
     ended = std::max(ended, other.ended);
-    operations += other.operations;
-    reads += other.reads;
-    bytes += other.bytes;
-    user_bytes += other.user_bytes;
+    add_counters<amounts>(*this, other);
     own_ns += other.own_ns;
-    verified += other.verified;
-    wrong += other.wrong;
     read_latency.merge(other.read_latency);
     write_latency.merge(other.write_latency);
     scan_latency.merge(other.scan_latency);
@@ -105,13 +110,9 @@ struct worker_sums {
 };
 
 // The result of one store in one case, once.
-struct measured {
+struct measured : amounts {
   unsigned threads = 1;
   unsigned repetition = 1;
-  std::uint64_t operations = 0;
-  std::uint64_t reads = 0;       // of these; of a read-modify-write, too
-  std::uint64_t bytes = 0;       // of all operations
-  std::uint64_t user_bytes = 0;  // written by the user
   double time_ns = 0;
   std::optional<latency_figures> latency;  // of all operations
   std::optional<latency_figures> read_latency;
@@ -123,11 +124,9 @@ struct measured {
   device_counts main{};                     // sums over the main drives
   std::optional<device_counts> staging;     // nothing: there is none
   std::optional<double> flash_per_written;  // bytes that flash of modelled drives programmed for each byte written
-  std::optional<medium_counts> medium;      // of all operations
+  std::optional<media::counts> medium;      // of all operations
   std::vector<store_statistic> statistics;  // grown in this case
   std::optional<opening_times> opening;     // of phase `open` alone
-  std::uint64_t verified = 0;               // answers that were checked
-  std::uint64_t wrong = 0;                  // of these
 
   [[nodiscard]] double operations_per_s() const {
     return time_ns > 0 ? static_cast<double>(operations) / time_ns * 1e9 : 0;
@@ -147,14 +146,6 @@ struct measured {
     return static_cast<double>(written_bytes(main)) * flash_per_written.value_or(1) / static_cast<double>(*host_bytes);
   }
 
-  void take_amounts(const worker_sums& sum) {
-    operations = sum.operations;
-    reads = sum.reads;
-    bytes = sum.bytes;
-    user_bytes = sum.user_bytes;
-    verified = sum.verified;
-    wrong = sum.wrong;
-  }
   void take_times(const worker_sums& sum) {
     time_ns = static_cast<double>(sum.ended - sum.began) / 1000;
     workload::latency_histogram all = sum.read_latency;

@@ -22,12 +22,12 @@ json latency_to_json(const std::optional<latency_figures>& l) {
   return {{"mean", l->mean}, {"p50", l->p50}, {"p90", l->p90}, {"p99", l->p99}, {"p99_9", l->p99_9}, {"max", l->max}};
 }
 
-json counts_to_json(const std::optional<medium_counts>& m) {
+json counts_to_json(const std::optional<media::counts>& m) {
   if (!m) return nullptr;
-  return {{"lines", m->lines},
-          {"flushes", m->flushes},
+  return {{"lines", m->lines_written()},
+          {"flushes", m->lines_flushed},
           {"fences", m->fences},
-          {"device_lines", m->device_lines},
+          {"device_lines", m->device_lines_written},
           {"lines_read", m->lines_read}};
 }
 
@@ -44,14 +44,9 @@ json device_to_json(const device_counts& of) {
                                                      {"reads", c.reads},
                                                      {"flushes", c.flushes}};
   }
-  return {{"written_bytes", sum.bytes_written},
-          {"read_bytes", sum.bytes_read},
-          {"discarded_bytes", sum.bytes_discarded},
-          {"writes", sum.writes},
-          {"durable_writes", sum.durable_writes},
-          {"reads", sum.reads},
-          {"flushes", sum.flushes},
-          {"by_stream", std::move(streams)}};
+  json j = counters_to_json(sum);
+  j["by_stream"] = std::move(streams);
+  return j;
 }
 
 json statistics_to_json(const std::vector<store_statistic>& of) {

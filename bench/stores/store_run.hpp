@@ -201,7 +201,7 @@ class store_run {
     if (cpu_used != 0 && sum.operations != 0)
       r.cpu_ns =
           static_cast<double>(cpu_used - std::min(cpu_used, not_the_store)) / static_cast<double>(sum.operations);
-    r.take_amounts(sum);
+    static_cast<amounts&>(r) = sum;
     r.take_times(sum);
     if (sent) r.host_bytes = s.subject().host_bytes().value_or(*sent) - *sent;
     take_counts(r, s);
@@ -225,7 +225,7 @@ class store_run {
     const std::uint64_t rebuilt = s.subject().wait_until_complete() ? clock_.now() : read.ended;
     r.opening =
         opening_times{static_cast<double>(read.ended - began) / 1000, static_cast<double>(rebuilt - began) / 1000};
-    r.take_amounts(read);
+    static_cast<amounts&>(r) = read;
     r.time_ns = r.opening->complete_ns;
     take_counts(r, s);
     complete(r, s);

@@ -1,6 +1,8 @@
 // A store under measurement beside its operations: its state, and its figures. Both kinds of subjects have it.
 #pragma once
 
+#include <pmlab/media/counts.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,15 +10,6 @@
 #include <vector>
 
 namespace pmlab::store_bench {
-
-// Counts of a medium since the last reset. A line of 64 bytes counts each time that it is flushed or copied to.
-struct medium_counts {
-  std::uint64_t lines = 0;    // flushed or copied to
-  std::uint64_t flushes = 0;  // lines flushed
-  std::uint64_t fences = 0;
-  std::uint64_t device_lines = 0;  // lines of 256 bytes of these, each once between two fences
-  std::uint64_t lines_read = 0;    // each once for each operation of the index
-};
 
 // A figure that only this store has, for results: ("merges", 12).
 using store_statistic = std::pair<std::string, std::uint64_t>;
@@ -48,8 +41,8 @@ class store_subject {
   [[nodiscard]] virtual std::optional<std::uint64_t> host_bytes() { return std::nullopt; }
   // False: it writes to a file of its own, and the counts of the drives are not its own.
   [[nodiscard]] virtual bool writes_to_drives() const { return true; }
-  // The counts of a medium that counts; std::nullopt: it does not count.
-  [[nodiscard]] virtual std::optional<medium_counts> counts() { return std::nullopt; }
+  // The counts of a medium that counts, since the last reset; std::nullopt: it does not count.
+  [[nodiscard]] virtual std::optional<media::counts> counts() { return std::nullopt; }
   virtual void reset_counts() {}
   // About its figures: "the medium is emulated and was late".
   [[nodiscard]] virtual std::vector<std::string> remarks() { return {}; }

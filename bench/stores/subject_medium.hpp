@@ -52,11 +52,8 @@ class announced_operation {
 
 // Nothing, unless the medium counts.
 template <class Medium>
-[[nodiscard]] std::optional<medium_counts> counts_of(Medium& medium) {
-  if constexpr (requires { medium.accesses(); })
-    if (const auto sums = medium.accesses())
-      return medium_counts{sums->flushes + sums->lines_copied, sums->flushes, sums->fences, sums->device_lines_written,
-                           sums->pm_lines_read};
+[[nodiscard]] std::optional<media::counts> counts_of(Medium& medium) {
+  if constexpr (requires { medium.accesses(); }) return medium.accesses();
   return std::nullopt;
 }
 template <class Medium>

@@ -128,8 +128,8 @@ std::string table_of(const report_of<Result>& report, const std::string& baselin
     const auto operations = static_cast<double>(r.operations);
     if (r.medium && r.operations != 0)
       text += fmt::format("{} {}: {:.2f} lines, {:.2f} flushes, {:.2f} fences, {:.2f} lines read per operation\n",
-                          text_of(r.what), r.of.store, static_cast<double>(r.medium->lines) / operations,
-                          static_cast<double>(r.medium->flushes) / operations,
+                          text_of(r.what), r.of.store, static_cast<double>(r.medium->lines_written()) / operations,
+                          static_cast<double>(r.medium->lines_flushed) / operations,
                           static_cast<double>(r.medium->fences) / operations,
                           static_cast<double>(r.medium->lines_read) / operations);
     text += notes_of(r);

@@ -94,7 +94,7 @@ class tiered_subject final : public pair_subject {
     return all;
   }
   [[nodiscard]] std::vector<store_statistic> statistics() override { return statistics_of(open_->stats()); }
-  [[nodiscard]] std::optional<medium_counts> counts() override {
+  [[nodiscard]] std::optional<media::counts> counts() override {
     if constexpr (has_memory) return counts_of(*medium_);
     return std::nullopt;
   }

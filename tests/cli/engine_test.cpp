@@ -306,7 +306,7 @@ TEST(table, does_not_count_lines_that_leave_the_caches_unseen) {
   bench::bench_report report;
   for (const auto domain : {persistence_domain::adr, persistence_domain::eadr}) {
     phase_result r = under(domain, domain, "cceh", "insert", std::nullopt);
-    r.accesses = bench::access_sums{};
+    r.accesses = media::counts{};
     r.accesses->device_lines_written = 4200;
     report.results.push_back(r);
   }

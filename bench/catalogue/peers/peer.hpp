@@ -22,7 +22,7 @@ class peer final : public subject {
   [[nodiscard]] bool durable() const override { return Container::durable; }
   work_done run(const work& w) override { return execute(*container_, w, no_hooks{}); }
   space_used space() override { return container_->space(); }
-  std::optional<access_sums> accesses() override { return std::nullopt; }
+  std::optional<media::counts> accesses() override { return std::nullopt; }
   void reset_accesses() override {}
 
   void reopen() override {

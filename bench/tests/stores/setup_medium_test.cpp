@@ -55,8 +55,8 @@ TEST(SetupMedium, ACountedMediumHearsOfEachAccess) {
   const auto sums = medium->accesses();
   ASSERT_TRUE(sums.has_value());
   EXPECT_EQ(sums->operations, 1U);
-  EXPECT_EQ(sums->pm_lines_read, 4U);
-  EXPECT_EQ(sums->flushes, 2U);
+  EXPECT_EQ(sums->lines_read, 4U);
+  EXPECT_EQ(sums->lines_flushed, 2U);
   EXPECT_EQ(sums->fences, 2U);
   EXPECT_EQ(sums->lines_copied, 4U);
 }

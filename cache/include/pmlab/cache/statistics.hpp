@@ -1,6 +1,7 @@
 // Counters of a cache since it was opened.
 #pragma once
 
+#include <pmlab/base/counters.hpp>
 #include <pmlab/cache/options.hpp>
 
 #include <array>
@@ -25,18 +26,17 @@ struct statistics {
   std::uint64_t capacity = 0;  // entries
   std::uint64_t bytes = 0;     // of DRAM: entries, queues and counters
 
+  // The counts that `operator-=` subtracts, in the order of results.
+  static constexpr std::array counters{
+      counter{&statistics::hits, "hits"},           counter{&statistics::misses, "misses"},
+      counter{&statistics::fills, "fills"},         counter{&statistics::drops, "drops"},
+      counter{&statistics::evictions, "evictions"}, counter{&statistics::stale, "stale"},
+      counter{&statistics::helped, "helped"},       counter{&statistics::switches, "mode_switches"}};
+
   // The counts since `before`; sizes stay.
   statistics& operator-=(const statistics& before) noexcept {
-    hits -= before.hits;
-    misses -= before.misses;
-    fills -= before.fills;
-    drops -= before.drops;
-    evictions -= before.evictions;
-    stale -= before.stale;
-    switches -= before.switches;
-    helped -= before.helped;
     for (std::size_t m = 0; m < lookups.size(); ++m) lookups[m] -= before.lookups[m];
-    return *this;
+    return subtract_counters(*this, before);
   }
 
   // Hits of the lookups that searched the cache, from 0 to 1; 0 if there were none.

@@ -1,6 +1,7 @@
 // Options of a hybrid index.
 #pragma once
 
+#include <pmlab/base/counters.hpp>
 #include <pmlab/sync/run_in_parallel.hpp>
 
 #include <array>
@@ -92,17 +93,15 @@ struct statistics {
   std::uint64_t ready_ns = 0;            // of `open`: from then on operations are taken
   std::uint64_t rebuild_ns = 0;          // of the last rebuild, until the replica was complete
 
+  // The counts that `operator-=` subtracts, in the order of results.
+  static constexpr std::array counters{
+      counter{&statistics::queued, "queued"},         counter{&statistics::batches, "batches"},
+      counter{&statistics::merged, "merged"},         counter{&statistics::writer_waits, "writer_waits"},
+      counter{&statistics::scan_waits, "scan_waits"}, counter{&statistics::refused_by_replica, "refused_by_copy"},
+      counter{&statistics::switches, "mode_switches"}};
+
   // The counts since `before`; other members are unchanged.
-  statistics& operator-=(const statistics& before) noexcept {
-    queued -= before.queued;
-    batches -= before.batches;
-    merged -= before.merged;
-    writer_waits -= before.writer_waits;
-    scan_waits -= before.scan_waits;
-    switches -= before.switches;
-    refused_by_replica -= before.refused_by_replica;
-    return *this;
-  }
+  statistics& operator-=(const statistics& before) noexcept { return subtract_counters(*this, before); }
 };
 
 }  // namespace pmlab::hybrid

@@ -10,15 +10,15 @@
 // account for that cost.
 #pragma once
 
+#include <pmlab/base/counters.hpp>
 #include <pmlab/base/thread_blocks.hpp>
+#include <pmlab/media/counts.hpp>
 #include <pmlab/media/line_set.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/media/persistence_domain.hpp>
 #include <pmlab/media/wrapper.hpp>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,20 +26,6 @@
 #include <utility>
 
 namespace pmlab::media {
-
-// "Device line": 256 B, the unit of an Optane device's media. Distinct lines are distinct addresses.
-struct counts {
-  std::uint64_t operations = 0;            // calls of begin_operation
-  std::uint64_t lines_read = 0;            // 64 B lines visited, each once per operation: later visits hit the cache
-  std::uint64_t device_lines_read = 0;     // device lines of these, each once per operation
-  std::uint64_t lines_flushed = 0;         // 64 B lines, each time
-  std::uint64_t lines_copied = 0;          // 64 B lines written by copy, each time
-  std::uint64_t device_lines_written = 0;  // device lines of the flushed and copied lines, each once between two fences
-  std::uint64_t fences = 0;                // each time
-  std::uint64_t publications = 0;          // committed
-
-  friend bool operator==(const counts&, const counts&) = default;
-};
 
 // Thread safety: as the inner medium; each thread counts for itself, in memory that no other thread writes.
 // Counting allocates (a set of lines per thread, which grows to the largest operation); if that fails, the program
@@ -79,7 +65,7 @@ class counted : public wrapper<Inner> {
 
     void commit() {
       Inner::publication::commit();
-      medium_.block().add(publications, 1);
+      medium_.block().add(&counts::publications, 1);
     }
 
    private:
@@ -89,7 +75,7 @@ class counted : public wrapper<Inner> {
   // A new operation of this thread begins: its reads count as first reads.
   void begin_operation() {
     thread_block& mine = block();
-    mine.add(operations, 1);
+    mine.add(&counts::operations, 1);
     mine.read.clear();
     mine.device_read.clear();
     this->inner_begin_operation();
@@ -109,18 +95,18 @@ class counted : public wrapper<Inner> {
   }
 
   void flush(const void* start, std::size_t bytes) noexcept {
-    if (!keeps_caches(persistence_)) count_written(start, bytes, lines_flushed);
+    if (!keeps_caches(persistence_)) count_written(start, bytes, &counts::lines_flushed);
     this->inner().flush(start, bytes);
   }
 
   void copy(void* target, const void* source, std::size_t bytes) noexcept {
-    count_written(target, bytes, lines_copied);
+    count_written(target, bytes, &counts::lines_copied);
     this->inner().copy(target, source, bytes);
   }
 
   void fence() noexcept {
     thread_block& mine = block();
-    mine.add(fences, 1);
+    mine.add(&counts::fences, 1);
     mine.device_written.clear();
     this->inner().fence();
   }
@@ -129,7 +115,8 @@ class counted : public wrapper<Inner> {
   // joined; may lag a few events behind running threads.
   [[nodiscard]] counts total() const {
     const std::scoped_lock lock(mutex_);
-    return to_counts([this, all = sum()](kind k) { return all[k] - base_[k]; });
+    counts all = sum();
+    return subtract_counters(all, base_);
   }
 
   // Restarts counting from zero. The line sets of an operation under way are kept.
@@ -139,47 +126,23 @@ class counted : public wrapper<Inner> {
   }
 
  private:
-  enum kind : std::size_t {
-    operations,
-    lines_read,
-    device_lines_read,
-    lines_flushed,
-    lines_copied,
-    device_lines_written,
-    fences,
-    publications,
-    kinds
-  };
-  using values = std::array<std::uint64_t, kinds>;
-
   struct alignas(2 * cache_line_bytes) thread_block {
     // One thread adds, any thread reads: no atomic addition is needed.
-    void add(kind k, std::uint64_t amount) noexcept {
-      counters[k].store(counters[k].load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
-    }
+    void add(std::uint64_t counts::*which, std::uint64_t amount) noexcept { counters.add_alone(which, amount); }
 
-    std::array<std::atomic<std::uint64_t>, kinds> counters{};
+    shared_counters<counts> counters;
     line_set read;
     line_set device_read;
     line_set device_written;
   };
 
-  template <class Value>
-  [[nodiscard]] static counts to_counts(Value&& value) {
-    return {value(operations),    value(lines_read),   value(device_lines_read),
-            value(lines_flushed), value(lines_copied), value(device_lines_written),
-            value(fences),        value(publications)};
-  }
-
   [[nodiscard]] thread_block& block() {
     return blocks_.local([](std::size_t) { return std::make_unique<thread_block>(); });
   }
 
-  [[nodiscard]] values sum() const {
-    values all{};
-    blocks_.for_each([&all](const thread_block& b) {
-      for (std::size_t k = 0; k < kinds; ++k) all[k] += b.counters[k].load(std::memory_order_relaxed);
-    });
+  [[nodiscard]] counts sum() const {
+    counts all;
+    blocks_.for_each([&all](const thread_block& b) { all += b.counters.now(); });
     return all;
   }
 
@@ -187,23 +150,23 @@ class counted : public wrapper<Inner> {
     thread_block& mine = block();
     for_each_line(start, bytes, [&mine](std::uintptr_t line) {
       if (!mine.read.insert(line / cache_line_bytes)) return;
-      mine.add(lines_read, 1);
-      if (mine.device_read.insert(line / xpline_bytes)) mine.add(device_lines_read, 1);
+      mine.add(&counts::lines_read, 1);
+      if (mine.device_read.insert(line / xpline_bytes)) mine.add(&counts::device_lines_read, 1);
     });
   }
 
-  void count_written(const void* start, std::size_t bytes, kind lines) {
+  void count_written(const void* start, std::size_t bytes, std::uint64_t counts::*lines) {
     thread_block& mine = block();
     for_each_line(start, bytes, [&mine, lines](std::uintptr_t line) {
       mine.add(lines, 1);
-      if (mine.device_written.insert(line / xpline_bytes)) mine.add(device_lines_written, 1);
+      if (mine.device_written.insert(line / xpline_bytes)) mine.add(&counts::device_lines_written, 1);
     });
   }
 
   persistence_domain persistence_;
   thread_blocks<thread_block> blocks_;
   mutable std::mutex mutex_;
-  values base_{};
+  counts base_;
 };
 
 }  // namespace pmlab::media

@@ -21,6 +21,7 @@
 
 #include <pmlab/base/thread_blocks.hpp>
 #include <pmlab/media/clock.hpp>
+#include <pmlab/media/counts.hpp>
 #include <pmlab/media/device/model.hpp>
 #include <pmlab/media/device/profile.hpp>
 #include <pmlab/media/lines.hpp>
@@ -40,13 +41,6 @@
 #include <sched.h>
 
 namespace pmlab::media {
-
-// Counters of an emulation, summed over all threads.
-struct emulation_counts {
-  std::uint64_t charged = 0;    // calls of the model: annotated reads, flush-fence pairs, ...
-  std::uint64_t waited_ns = 0;  // spent waiting for the device
-  std::uint64_t late_ns = 0;    // by which this machine was slower than the device
-};
 
 // Thread safety: as the inner medium. Threads meet in the model, as they would in the device.
 template <class Inner>

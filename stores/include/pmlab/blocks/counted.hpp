@@ -3,10 +3,10 @@
 // Write amplification is bytes_written of the device over the bytes that the user of a store wrote.
 #pragma once
 
+#include <pmlab/base/counters.hpp>
 #include <pmlab/blocks/wrapper.hpp>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,18 +25,18 @@ struct counts {
   std::uint64_t bytes_written = 0;    // by writes
   std::uint64_t bytes_discarded = 0;  // by discards
 
-  // Adds each figure.
-  counts& operator+=(const counts& other) noexcept {
-    reads += other.reads;
-    writes += other.writes;
-    durable_writes += other.durable_writes;
-    flushes += other.flushes;
-    discards += other.discards;
-    bytes_read += other.bytes_read;
-    bytes_written += other.bytes_written;
-    bytes_discarded += other.bytes_discarded;
-    return *this;
-  }
+  // The counters, in the order of results.
+  static constexpr std::array counters{counter{&counts::bytes_written, "written_bytes"},
+                                       counter{&counts::bytes_read, "read_bytes"},
+                                       counter{&counts::bytes_discarded, "discarded_bytes"},
+                                       counter{&counts::writes, "writes"},
+                                       counter{&counts::durable_writes, "durable_writes"},
+                                       counter{&counts::reads, "reads"},
+                                       counter{&counts::flushes, "flushes"},
+                                       counter{&counts::discards}};
+
+  // Adds each counter.
+  counts& operator+=(const counts& more) noexcept { return add_counters(*this, more); }
 
   friend bool operator==(const counts&, const counts&) = default;
 };
@@ -68,12 +68,7 @@ class counted : public wrapper<Inner> {
   };
 
   // Since construction or the last reset.
-  [[nodiscard]] counts of(stream s) const noexcept {
-    const cells& mine = streams_[static_cast<std::size_t>(s)];
-    const auto get = [](const cell& c) { return c.load(std::memory_order_relaxed); };
-    return {get(mine.reads),    get(mine.writes),     get(mine.durable_writes), get(mine.flushes),
-            get(mine.discards), get(mine.bytes_read), get(mine.bytes_written),  get(mine.bytes_discarded)};
-  }
+  [[nodiscard]] counts of(stream s) const noexcept { return streams_[static_cast<std::size_t>(s)].now(); }
 
   // The sum of all streams.
   [[nodiscard]] counts total() const noexcept {
@@ -84,36 +79,28 @@ class counted : public wrapper<Inner> {
 
   // Restarts from zero.
   void reset() noexcept {
-    for (cells& mine : streams_)
-      for (cell* c : {&mine.reads, &mine.writes, &mine.durable_writes, &mine.flushes, &mine.discards, &mine.bytes_read,
-                      &mine.bytes_written, &mine.bytes_discarded})
-        c->store(0, std::memory_order_relaxed);
+    for (cells& mine : streams_) mine.reset();
   }
 
  private:
-  using cell = std::atomic<std::uint64_t>;
-  struct alignas(64) cells {
-    cell reads{0}, writes{0}, durable_writes{0}, flushes{0}, discards{0};
-    cell bytes_read{0}, bytes_written{0}, bytes_discarded{0};
-  };
+  struct alignas(64) cells : shared_counters<counts> {};
 
   void count(const request& r, std::uint64_t bytes) noexcept {
     cells& mine = streams_[static_cast<std::size_t>(r.of)];
-    const auto add = [](cell& c, std::uint64_t amount) { c.fetch_add(amount, std::memory_order_relaxed); };
     switch (r.what) {
       case operation::read:
-        add(mine.reads, 1);
-        add(mine.bytes_read, bytes);
+        mine.add(&counts::reads, 1);
+        mine.add(&counts::bytes_read, bytes);
         break;
-      case operation::write_durable: add(mine.durable_writes, 1); [[fallthrough]];
+      case operation::write_durable: mine.add(&counts::durable_writes, 1); [[fallthrough]];
       case operation::write:
-        add(mine.writes, 1);
-        add(mine.bytes_written, bytes);
+        mine.add(&counts::writes, 1);
+        mine.add(&counts::bytes_written, bytes);
         break;
-      case operation::flush: add(mine.flushes, 1); break;
+      case operation::flush: mine.add(&counts::flushes, 1); break;
       case operation::discard:
-        add(mine.discards, 1);
-        add(mine.bytes_discarded, bytes);
+        mine.add(&counts::discards, 1);
+        mine.add(&counts::bytes_discarded, bytes);
         break;
     }
   }

@@ -10,6 +10,7 @@
 #include <pmlab/blocks/flash/profile.hpp>
 #include <pmlab/blocks/pair_front.hpp>
 #include <pmlab/blocks/wrapper.hpp>
+#include <pmlab/media/counts.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -24,13 +25,6 @@
 #include <vector>
 
 namespace pmlab::blocks {
-
-// Counters of an emulation, summed over all queues.
-struct emulation_counts {
-  std::uint64_t charged = 0;    // requests
-  std::uint64_t waited_ns = 0;  // spent waiting for the drive
-  std::uint64_t late_ns = 0;    // by which waits ended later than the drive would have completed
-};
 
 // Thread safety: as the inner device. Threads meet in the model, as they would in the drive.
 template <device Inner, drive_clock Clock>
@@ -70,7 +64,7 @@ class timed : public wrapper<Inner> {
   [[nodiscard]] const page_ftl& model() const noexcept { return model_; }
 
   // Since construction.
-  [[nodiscard]] emulation_counts emulation() const noexcept {
+  [[nodiscard]] media::emulation_counts emulation() const noexcept {
     return {charged_.load(std::memory_order_relaxed), waited_.load(std::memory_order_relaxed) / 1000,
             late_.load(std::memory_order_relaxed) / 1000};
   }
@@ -78,7 +72,7 @@ class timed : public wrapper<Inner> {
   // Empty, or why the figures of this run are not to be trusted: this machine was late by more than a tenth of the time
   // that it waited for the drive.
   [[nodiscard]] std::string warning() const {
-    const emulation_counts now = emulation();
+    const media::emulation_counts now = emulation();
     if (now.late_ns == 0 || now.late_ns * 10 <= now.waited_ns) return {};
     return name() + " was late by " + std::to_string(now.late_ns / 1000) + " us in " +
            std::to_string(now.waited_ns / 1000) + " us of waiting: the machine or " + this->inner().name() +
