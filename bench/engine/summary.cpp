@@ -50,16 +50,10 @@ summary_row row_of(const group& repeats) {
       std::minmax_element(repeats.begin(), repeats.end(),
                           [](const phase_result* a, const phase_result* b) { return a->throughput < b->throughput; });
   if (row.throughput > 0) row.spread = ((*highest)->throughput - (*lowest)->throughput) / row.throughput;
-  const auto latency = [&](double latency_summary::*part) {
-    return median_of(repeats, [part](const phase_result& r) { return r.latency.*part; });
-  };
-  row.latency.mean = latency(&latency_summary::mean);
-  row.latency.p50 = latency(&latency_summary::p50);
-  row.latency.p90 = latency(&latency_summary::p90);
-  row.latency.p99 = latency(&latency_summary::p99);
-  row.latency.p99_9 = latency(&latency_summary::p99_9);
-  row.latency.p99_99 = latency(&latency_summary::p99_99);
-  row.latency.max = latency(&latency_summary::max);
+  using latencies = latency_summary;
+  for (const auto part : {&latencies::mean, &latencies::p50, &latencies::p90, &latencies::p99, &latencies::p99_9,
+                          &latencies::p99_99, &latencies::max})
+    row.latency.*part = median_of(repeats, [part](const phase_result& r) { return r.latency.*part; });
   row.space = repeats.front()->space;
   for (const phase_result* r : repeats) {
     row.operations += r->operations;

@@ -45,11 +45,24 @@ json options_of(const verify_request& request, const verify::campaign_options& o
   return j;
 }
 
+// visit(name in the record, count) for each count of a record.
+template <class Counts, class Visit>
+void for_each_count(Counts& counts, Visit&& visit) {
+  visit("rounds", counts.rounds);
+  visit("crash_points", counts.crash.points);
+  visit("crash_states", counts.crash.states);
+  visit("judged", counts.crash.judged);
+  visit("in_recovery", counts.crash.in_recovery);
+  visit("lost_lines", counts.crash.lost_lines);
+  visit("lost_units", counts.crash.lost_units);
+  visit("lost_both", counts.crash.lost_both);
+  visit("schedules", counts.schedules);
+}
+
 json counts_of_nothing(const std::string& index) {
   json j = {{"index", index}, {"done", nullptr}};
-  for (const char* const count : {"rounds", "crash_points", "crash_states", "judged", "in_recovery", "lost_lines",
-                                  "lost_units", "lost_both", "schedules"})
-    j[count] = 0;
+  const verify::round_counts none;
+  for_each_count(none, [&j](const char* name, std::uint64_t count) { j[name] = count; });
   j["violations"] = json::array();
   return j;
 }
@@ -162,17 +175,9 @@ std::uint64_t campaign_record::next_seed(std::size_t index) const {
 void campaign_record::add(std::size_t index, const verify::round_counts& counts, std::uint64_t done, double seconds,
                           const verify::violation* found, const std::string& replay) {
   json& of = documents_->record["indexes"][index];
-  const auto more = [&](const char* name, std::uint64_t number) { of[name] = of[name].get<std::uint64_t>() + number; };
   of["done"] = done;
-  more("rounds", counts.rounds);
-  more("crash_points", counts.crash.points);
-  more("crash_states", counts.crash.states);
-  more("judged", counts.crash.judged);
-  more("in_recovery", counts.crash.in_recovery);
-  more("lost_lines", counts.crash.lost_lines);
-  more("lost_units", counts.crash.lost_units);
-  more("lost_both", counts.crash.lost_both);
-  more("schedules", counts.schedules);
+  for_each_count(counts,
+                 [&of](const char* name, std::uint64_t count) { of[name] = of[name].get<std::uint64_t>() + count; });
   if (found != nullptr)
     of["violations"].push_back({{"seed", done},
                                 {"what", verify::with_source_lines(found->what)},
@@ -189,15 +194,7 @@ std::size_t campaign_record::violations(std::size_t index) const {
 verify::round_counts campaign_record::counts(std::size_t index) const {
   const json& of = documents_->record["indexes"][index];
   verify::round_counts counts;
-  counts.rounds = of["rounds"];
-  counts.crash.points = of["crash_points"];
-  counts.crash.states = of["crash_states"];
-  counts.crash.judged = of["judged"];
-  counts.crash.in_recovery = of["in_recovery"];
-  counts.crash.lost_lines = of["lost_lines"];
-  counts.crash.lost_units = of["lost_units"];
-  counts.crash.lost_both = of["lost_both"];
-  counts.schedules = of["schedules"];
+  for_each_count(counts, [&of](const char* name, std::uint64_t& count) { count = of[name]; });
   return counts;
 }
 
