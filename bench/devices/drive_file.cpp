@@ -1,11 +1,7 @@
 // Reading drive profiles from TOML.
 #include "bench/devices/drive_file.hpp"
-#include <pmlab/base/error.hpp>
-#include <pmlab/base/suggest.hpp>
 #include "bench/devices/profile_fields.hpp"
-#include "bench/support/read_file.hpp"
 
-#include <algorithm>
 #include <array>
 #include <string>
 
@@ -60,24 +56,10 @@ drive_profile parse_drive(std::string_view text, std::string_view file) {
   return profile;
 }
 
-std::vector<std::string_view> drive_names() {
-  std::vector<std::string_view> names;
-  for (const named_text& builtin : detail::builtin_drives()) names.push_back(builtin.name);
-  std::sort(names.begin(), names.end());
-  return names;
-}
+std::vector<std::string_view> drive_names() { return names_of(detail::builtin_drives()); }
 
 drive_profile load_drive(std::string_view name_or_path) {
-  if (name_or_path.ends_with(".toml") || name_or_path.find('/') != std::string_view::npos) {
-    const std::string path(name_or_path);
-    return parse_drive(read_file(path, "drive profile"), path);
-  }
-  for (const named_text& builtin : detail::builtin_drives())
-    if (builtin.name == name_or_path) return parse_drive(builtin.text, std::string(builtin.name) + ".toml");
-  const std::vector<std::string_view> names = drive_names();
-  throw error("unknown drive profile '" + std::string(name_or_path) + "'",
-              "did you mean '" + nearest(name_or_path, names) + "'? Known: " + devices::joined(names) +
-                  "; or give the path of a .toml file");
+  return devices::load_profile(name_or_path, detail::builtin_drives(), "drive profile", "drive profile", parse_drive);
 }
 
 }  // namespace pmlab::blocks

@@ -4,6 +4,8 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
 #include <pmlab/media/persistence_domain.hpp>
+#include "bench/support/find_text.hpp"
+#include "bench/support/toml_file.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -65,10 +67,6 @@ inline std::string joined(std::span<const std::string_view> names) {
   return list;
 }
 
-inline std::string place_of(std::string_view file, const toml::source_region& source) {
-  return std::string(file) + ":" + std::to_string(source.begin.line);
-}
-
 template <class Profile>
 void check_number(double value, const field<Profile>& f, const std::string& place) {
   if (std::isnan(value) || value < 0)
@@ -113,12 +111,7 @@ void assign(Profile& profile, const field<Profile>& f, const toml::node& node, c
 template <class Profile>
 Profile parse_fields(std::string_view text, std::string_view file, std::span<const field<Profile>> fields,
                      const std::string& folder) {
-  toml::table table;
-  try {
-    table = toml::parse(text, file);
-  } catch (const toml::parse_error& e) {
-    throw error(place_of(file, e.source()) + ": not TOML: " + std::string(e.description()), "correct that line");
-  }
+  const toml::table table = bench::parse_toml(text, file);
   std::vector<std::string_view> keys;
   keys.reserve(fields.size());
   for (const field<Profile>& f : fields) keys.push_back(f.key);
@@ -129,7 +122,7 @@ Profile parse_fields(std::string_view text, std::string_view file, std::span<con
     if (!f.may_be_left) missing.push_back(f.key);
   for (const auto& [key, node] : table) {
     const std::string_view name = key.str();
-    const std::string place = place_of(file, key.source());
+    const std::string place = bench::place_of(file, key.source());
     const auto f =
         std::find_if(fields.begin(), fields.end(), [name](const field<Profile>& one) { return one.key == name; });
     if (f == fields.end()) refuse(place, name, "is not known", "did you mean '" + nearest(name, keys) + "'?");
@@ -139,6 +132,18 @@ Profile parse_fields(std::string_view text, std::string_view file, std::span<con
   if (!missing.empty())
     throw error(std::string(file) + ": missing key: " + joined(missing), "copy a file of " + folder + " and edit that");
   return profile;
+}
+
+// The profile of that name among `builtins`, or in the file of that path, as parse(text, name of the file) returns it.
+// Errors call a profile `kind` and its file `file`. Throws pmlab::error.
+template <class Parse>
+auto load_profile(std::string_view name_or_path, std::span<const named_text> builtins, const std::string& kind,
+                  const std::string& file, Parse&& parse) {
+  if (const auto found = find_text(name_or_path, builtins, file)) return parse(found->text, found->file);
+  const std::vector<std::string_view> names = names_of(builtins);
+  throw error("unknown " + kind + " '" + std::string(name_or_path) + "'",
+              "did you mean '" + nearest(name_or_path, names) + "'? Known: " + joined(names) +
+                  "; or give the path of a .toml file");
 }
 
 }  // namespace pmlab::devices

@@ -1,9 +1,6 @@
 // Reading device profiles from TOML.
 #include "bench/devices/profile_file.hpp"
-#include <pmlab/base/error.hpp>
-#include <pmlab/base/suggest.hpp>
 #include "bench/devices/profile_fields.hpp"
-#include "bench/support/read_file.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,7 +18,6 @@ namespace {
 using devices::check_number;
 using devices::field;
 using devices::in_words;
-using devices::joined;
 using devices::most_time_ns;
 using devices::no_limit;
 using devices::optional_time_field;
@@ -133,24 +129,11 @@ std::string profile_text(const device_profile& profile, const std::map<std::stri
   return text.str();
 }
 
-std::vector<std::string_view> profile_names() {
-  std::vector<std::string_view> names;
-  for (const named_text& builtin : detail::builtin_profiles()) names.push_back(builtin.name);
-  std::sort(names.begin(), names.end());
-  return names;
-}
+std::vector<std::string_view> profile_names() { return names_of(detail::builtin_profiles()); }
 
 device_profile load_profile(std::string_view name_or_path) {
-  if (name_or_path.ends_with(".toml") || name_or_path.find('/') != std::string_view::npos) {
-    const std::string path(name_or_path);
-    return parse_profile(read_file(path, "profile file"), path);
-  }
-  for (const named_text& builtin : detail::builtin_profiles())
-    if (builtin.name == name_or_path) return parse_profile(builtin.text, std::string(builtin.name) + ".toml");
-  const std::vector<std::string_view> names = profile_names();
-  throw error("unknown device profile '" + std::string(name_or_path) + "'",
-              "did you mean '" + nearest(name_or_path, names) + "'? Known: " + joined(names) +
-                  "; or give the path of a .toml file");
+  return devices::load_profile(name_or_path, detail::builtin_profiles(), "device profile", "profile file",
+                               parse_profile);
 }
 
 }  // namespace pmlab::media

@@ -1,4 +1,4 @@
-// TOML files of users: suites, experiments. Tools that include this link toml++ themselves.
+// TOML files of users: suites, profiles. Tools that include this link toml++ themselves.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -6,14 +6,13 @@
 #include <string>
 #include <string_view>
 
-#include <fmt/format.h>
 #include <toml++/toml.h>
 
 namespace pmlab::bench {
 
 // "file.toml:12".
 [[nodiscard]] inline std::string place_of(std::string_view file, const toml::source_region& source) {
-  return fmt::format("{}:{}", file, source.begin.line);
+  return std::string(file) + ":" + std::to_string(source.begin.line);
 }
 [[nodiscard]] inline std::string place_of(std::string_view file, const toml::node& node) {
   return place_of(file, node.source());
@@ -24,7 +23,7 @@ namespace pmlab::bench {
   try {
     return toml::parse(text, file);
   } catch (const toml::parse_error& e) {
-    throw error(fmt::format("{}: not TOML: {}", place_of(file, e.source()), e.description()), "correct that line");
+    throw error(place_of(file, e.source()) + ": not TOML: " + std::string(e.description()), "correct that line");
   }
 }
 

@@ -3,7 +3,7 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
 #include "bench/support/case_filter.hpp"
-#include "bench/support/read_file.hpp"
+#include "bench/support/find_text.hpp"
 #include "bench/support/toml_file.hpp"
 #include "microbench/memory/case_fields.hpp"
 
@@ -201,16 +201,11 @@ suite parse_suite(std::string_view text, std::string_view file, const suite_opti
 }
 
 suite load_suite(std::string_view name_or_path, const suite_options& options) {
-  if (name_or_path.ends_with(".toml") || name_or_path.find('/') != std::string_view::npos) {
-    const std::string path(name_or_path);
-    return parse_suite(read_file(path, "suite file"), path, options);
+  if (const auto found = find_text(name_or_path, detail::builtin_suites(), "suite file")) {
+    suite s = parse_suite(found->text, found->file, options);
+    if (found->is_builtin) s.name = name_or_path;
+    return s;
   }
-  for (const named_text& builtin : detail::builtin_suites())
-    if (builtin.name == name_or_path) {
-      suite s = parse_suite(builtin.text, std::string(builtin.name) + ".toml", options);
-      s.name = builtin.name;
-      return s;
-    }
   const std::vector<std::string_view> names = suite_names();
   throw error(fmt::format("unknown suite '{}'", name_or_path),
               fmt::format("did you mean '{}'? Or give the path of a .toml file", nearest(name_or_path, names)));
@@ -220,10 +215,6 @@ void filter_cases(suite& s, const std::string& expression) {
   bench::filter_by_name(s.cases, expression, {s.name, "read-latency|threads=4$", "pmlab microbench --list"});
 }
 
-std::vector<std::string_view> suite_names() {
-  std::vector<std::string_view> names;
-  for (const named_text& builtin : detail::builtin_suites()) names.push_back(builtin.name);
-  return names;
-}
+std::vector<std::string_view> suite_names() { return names_of(detail::builtin_suites()); }
 
 }  // namespace pmlab::microbench
