@@ -1,6 +1,7 @@
 #include "microbench/drive/results_json.hpp"
 #include "bench/engine/results_json.hpp"
 #include "bench/support/json_values.hpp"
+#include "microbench/memory/results_json.hpp"
 
 #include <utility>
 
@@ -12,18 +13,6 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr int schema = 1;
-
-json latency_to_json(const microbench::latency_figures& l) {
-  return {{"samples", l.samples},
-          {"mean", l.mean},
-          {"p50", l.p50},
-          {"p90", l.p90},
-          {"p99", or_null(l.p99)},
-          {"p99_9", or_null(l.p99_9)},
-          {"p99_99", or_null(l.p99_99)},
-          {"p99_999", or_null(l.p99_999)},
-          {"max", l.max}};
-}
 
 json case_to_json(const run_options& options, const target& on, const case_result& r) {
   const bool measured = !r.skipped;
@@ -45,7 +34,7 @@ json case_to_json(const run_options& options, const target& on, const case_resul
   j["spread_percent"] = measured ? json(r.spread_percent) : json(nullptr);
   j["steady"] = measured ? json(r.steady) : json(nullptr);
   j["requests_per_s"] = measured ? json(r.requests_per_s) : json(nullptr);
-  j["latency_ns"] = measured ? latency_to_json(r.latency) : json(nullptr);
+  j["latency_ns"] = measured ? microbench::latency_to_json(r.latency) : json(nullptr);
   j["cpu_ns_per_request"] = or_null(r.cpu_ns);
   j["fio"] =
       r.fio_requests_per_s ? json{{"requests_per_s", *r.fio_requests_per_s}, {"ratio", *r.over_fio}} : json(nullptr);

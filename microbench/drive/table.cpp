@@ -1,9 +1,8 @@
 #include "microbench/drive/table.hpp"
 #include "bench/support/aligned_table.hpp"
 #include "bench/support/quantity.hpp"
+#include "microbench/memory/table_notes.hpp"
 
-#include <algorithm>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -28,40 +27,25 @@ cells row_of(const case_result& r) {
 }  // namespace
 
 std::string results_table(const run_options& options, const suite& s, target& on, const suite_report& report) {
-  std::string text =
+  const std::string text =
       fmt::format("{}: {} on {} of {}{}\n\n", s.name, s.title, options.device.text(),
                   bench::readable_bytes(on.device().shape().bytes()), on.way().empty() ? "" : "; " + on.way());
   std::vector<cells> rows = {{"case", "requests/s", "GiB/s", "p50 us", "p99 us", "CPU ns", "of fio", "spread"}};
-  std::map<std::string, std::vector<std::string>> skipped;
-  for (const case_result& r : report.results) {
-    if (r.skipped)
-      skipped[*r.skipped].push_back(r.what.name);
-    else
-      rows.push_back(row_of(r));
-  }
-  text += aligned(rows);
-  for (const auto& [reason, names] : skipped) {
-    text += fmt::format("skipped, {}: {}", reason, names.front());
-    if (names.size() > 1) text += fmt::format(" and {} more", names.size() - 1);
-    text += '\n';
-  }
-  if (std::ranges::any_of(report.results, [](const case_result& r) { return !r.skipped && !r.steady; }))
-    text += fmt::format("! repetitions differ by more than {} %\n", options.spread_percent);
-  for (const std::string& remark : report.remarks) text += "note: " + remark + '\n';
-  return text;
+  for (const case_result& r : report.results)
+    if (!r.skipped) rows.push_back(row_of(r));
+  return text + aligned(rows) + microbench::skipped_cases(report) +
+         microbench::table_notes(report, options.spread_percent);
 }
 
 std::string list_of_cases(const suite& s) {
   std::vector<cells> rows = {{"case", "requests", "bytes", "in flight", "done after", "claims"}};
   for (const drive_case& c : s.cases) {
-    std::string claims;
-    for (const std::string& claim : c.claims) claims += (claims.empty() ? "" : " ") + claim;
     rows.push_back({c.name, fmt::format("{} {}s", to_string(c.where), to_string(c.what)),
                     bench::readable_bytes(c.bytes), fmt::format("{}", c.depth),
                     c.until == durability::none      ? "completion"
                     : c.until == durability::durable ? "durable write"
                                                      : "flush",
-                    claims});
+                    fmt::format("{}", fmt::join(c.claims, " "))});
   }
   return aligned(rows) + fmt::format("\n{} cases\n", s.cases.size());
 }

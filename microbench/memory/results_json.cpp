@@ -57,17 +57,7 @@ json side_to_json(const std::optional<side_figures>& side) {
   j["accesses"] = side->accesses;
   j["gib_per_s"] = side->gib_per_s;
   j["ns_per_access"] = side->ns_per_access;
-  j["latency_ns"] = nullptr;
-  if (const auto& l = side->latency)
-    j["latency_ns"] = {{"samples", l->samples},
-                       {"mean", l->mean},
-                       {"p50", l->p50},
-                       {"p90", l->p90},
-                       {"p99", or_null(l->p99)},
-                       {"p99_9", or_null(l->p99_9)},
-                       {"p99_99", or_null(l->p99_99)},
-                       {"p99_999", or_null(l->p99_999)},
-                       {"max", l->max}};
+  j["latency_ns"] = side->latency ? latency_to_json(*side->latency) : json(nullptr);
   return j;
 }
 
@@ -90,6 +80,18 @@ json machine_to_json(const run_options& options, const bench::machine_facts& m, 
 }
 
 }  // namespace
+
+json latency_to_json(const latency_figures& l) {
+  return {{"samples", l.samples},
+          {"mean", l.mean},
+          {"p50", l.p50},
+          {"p90", l.p90},
+          {"p99", or_null(l.p99)},
+          {"p99_9", or_null(l.p99_9)},
+          {"p99_99", or_null(l.p99_99)},
+          {"p99_999", or_null(l.p99_999)},
+          {"max", l.max}};
+}
 
 json case_to_json(const case_result& r) {
   const bool measured = !r.skipped;

@@ -24,6 +24,9 @@ struct run_record {
                                                    const bench::machine_facts& machine, const suite& s,
                                                    const suite_report& report);
 
+// The latencies of a case, in nanoseconds.
+[[nodiscard]] nlohmann::ordered_json latency_to_json(const latency_figures& l);
+
 // One element of `cases`.
 [[nodiscard]] nlohmann::ordered_json case_to_json(const case_result& result);
 

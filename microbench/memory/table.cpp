@@ -2,8 +2,8 @@
 #include "microbench/memory/table.hpp"
 #include "bench/support/aligned_table.hpp"
 #include "bench/support/quantity.hpp"
+#include "microbench/memory/table_notes.hpp"
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -52,38 +52,23 @@ std::string sides(const case_result& r) {
 std::string results_table(const run_options& options, const suite& s, const suite_report& report) {
   std::string text = fmt::format("{} on {}; prefetchers: {}\n\n", s.title, options.medium.text(), report.prefetchers);
   std::vector<cells> rows = {{"case", "value", "published", "spread", "repeats", ""}};
-  std::map<std::string, std::vector<std::string>> skipped;
   for (const case_result& r : report.results) {
-    if (r.skipped) {
-      skipped[*r.skipped].push_back(r.what.name);
-      continue;
-    }
+    if (r.skipped) continue;
     rows.push_back({r.what.name, figure(r.value(), r.unit), against_published(r),
                     fmt::format("{:.1f} %{}", r.spread_percent, r.steady ? "" : "!"), fmt::format("{}", r.repetitions),
                     sides(r)});
   }
   text += aligned(rows);
-  if (!skipped.empty()) text += '\n';
-  for (const auto& [reason, names] : skipped) {
-    text += fmt::format("skipped, {}: {}", reason, names.front());
-    if (names.size() > 1) text += fmt::format(" and {} more", names.size() - 1);
-    text += '\n';
-  }
-  if (std::any_of(report.results.begin(), report.results.end(),
-                  [](const case_result& r) { return !r.skipped && !r.steady; }))
-    text += fmt::format("! repetitions differ by more than {} %\n", options.spread_percent);
-  for (const std::string& remark : report.remarks) text += "note: " + remark + '\n';
-  return text;
+  if (const std::string skipped = skipped_cases(report); !skipped.empty()) text += '\n' + skipped;
+  return text + table_notes(report, options.spread_percent);
 }
 
 std::string list_of_cases(const suite& s) {
   std::vector<cells> rows = {{"case", "operation", "bytes", "working set", "threads", "claims"}};
   for (const bench_case& c : s.cases) {
-    std::string claims;
-    for (const std::string& claim : c.claims) claims += (claims.empty() ? "" : " ") + claim;
     rows.push_back({c.name, fmt::format("{} {} {}", pattern_text(c), to_string(c.operation), to_string(c.measure)),
                     bench::readable_bytes(c.access_bytes), bench::readable_bytes(c.working_set_bytes),
-                    fmt::format("{}", c.threads), claims});
+                    fmt::format("{}", c.threads), fmt::format("{}", fmt::join(c.claims, " "))});
   }
   return aligned(rows) + fmt::format("\n{} cases\n", s.cases.size());
 }
