@@ -15,8 +15,10 @@
 #include "checker/verify/image_judge.hpp"
 #include "checker/verify/seen_images.hpp"
 #include "checker/verify/uncertain_places.hpp"
+#include <pmlab/base/counters.hpp>
 #include <pmlab/base/random.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -44,14 +46,12 @@ struct crash_counts {
   std::uint64_t lost_lines = 0;
   std::uint64_t lost_units = 0;
   std::uint64_t lost_both = 0;
-
-  crash_counts& operator+=(const crash_counts& other) noexcept {
-    for (std::uint64_t crash_counts::*const count :
-         {&crash_counts::points, &crash_counts::states, &crash_counts::judged, &crash_counts::in_recovery,
-          &crash_counts::lost_lines, &crash_counts::lost_units, &crash_counts::lost_both})
-      this->*count += other.*count;
-    return *this;
-  }
+  // With the names of a campaign's record.
+  static constexpr std::array counters{
+      counter{&crash_counts::points, "crash_points"},   counter{&crash_counts::states, "crash_states"},
+      counter{&crash_counts::judged, "judged"},         counter{&crash_counts::in_recovery, "in_recovery"},
+      counter{&crash_counts::lost_lines, "lost_lines"}, counter{&crash_counts::lost_units, "lost_units"},
+      counter{&crash_counts::lost_both, "lost_both"}};
 };
 
 class crash_explorer final : public simulator::persistence_observer {

@@ -17,7 +17,7 @@ struct round_counts {
 
   // Adds what another process has done. No search of every state is divided.
   round_counts& operator+=(const round_counts& other) noexcept {
-    crash += other.crash;
+    add_counters(crash, other.crash);
     rounds += other.rounds;
     accesses += other.accesses;
     schedules += other.schedules;

@@ -49,20 +49,14 @@ json options_of(const verify_request& request, const verify::campaign_options& o
 template <class Counts, class Visit>
 void for_each_count(Counts& counts, Visit&& visit) {
   visit("rounds", counts.rounds);
-  visit("crash_points", counts.crash.points);
-  visit("crash_states", counts.crash.states);
-  visit("judged", counts.crash.judged);
-  visit("in_recovery", counts.crash.in_recovery);
-  visit("lost_lines", counts.crash.lost_lines);
-  visit("lost_units", counts.crash.lost_units);
-  visit("lost_both", counts.crash.lost_both);
+  for (const auto& c : verify::crash_counts::counters) visit(c.name, counts.crash.*c.value);
   visit("schedules", counts.schedules);
 }
 
 json counts_of_nothing(const std::string& index) {
   json j = {{"index", index}, {"done", nullptr}};
   const verify::round_counts none;
-  for_each_count(none, [&j](const char* name, std::uint64_t count) { j[name] = count; });
+  for_each_count(none, [&j](std::string_view name, std::uint64_t count) { j[name] = count; });
   j["violations"] = json::array();
   return j;
 }
@@ -176,8 +170,8 @@ void campaign_record::add(std::size_t index, const verify::round_counts& counts,
                           const verify::violation* found, const std::string& replay) {
   json& of = documents_->record["indexes"][index];
   of["done"] = done;
-  for_each_count(counts,
-                 [&of](const char* name, std::uint64_t count) { of[name] = of[name].get<std::uint64_t>() + count; });
+  for_each_count(
+      counts, [&of](std::string_view name, std::uint64_t count) { of[name] = of[name].get<std::uint64_t>() + count; });
   if (found != nullptr)
     of["violations"].push_back({{"seed", done},
                                 {"what", verify::with_source_lines(found->what)},
@@ -194,7 +188,7 @@ std::size_t campaign_record::violations(std::size_t index) const {
 verify::round_counts campaign_record::counts(std::size_t index) const {
   const json& of = documents_->record["indexes"][index];
   verify::round_counts counts;
-  for_each_count(counts, [&of](const char* name, std::uint64_t& count) { count = of[name]; });
+  for_each_count(counts, [&of](std::string_view name, std::uint64_t& count) { count = of[name]; });
   return counts;
 }
 
