@@ -69,6 +69,7 @@ struct shared_board {
 };
 
 shared_board* board = nullptr;
+unsigned job = 0;
 clock::time_point deadline_of_child;
 double budget_of_child = 0;
 
@@ -299,6 +300,8 @@ void run_rounds(const subject& kind, const std::function<bool(std::uint64_t, rou
 
 }  // namespace
 
+unsigned job_of_process() noexcept { return job; }
+
 void end_unable(const std::string& problem, const std::string& remedy) {
   board->text.put(problem);
   board->remedy.put(remedy);
@@ -318,6 +321,7 @@ class rounds_child {
         }),
         process_(child_process::forked([&] {
           board = board_;
+          job = number;
           run_rounds(kind, next_, seconds);
         })) {}
   rounds_child(const rounds_child&) = delete;

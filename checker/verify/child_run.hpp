@@ -12,6 +12,8 @@
 
 namespace pmlab::verify {
 
+inline constexpr unsigned most_jobs = 64;
+
 struct child_outcome {
   bool violated = false;
   std::string what;
@@ -21,6 +23,9 @@ struct child_outcome {
   std::vector<std::string> history;  // of that round's operations
   round_options round;               // the last one that it began
 };
+
+// The number of the child that this process is, or that it comes from; 0 in every other process.
+[[nodiscard]] unsigned job_of_process() noexcept;
 
 // Runs rounds in `jobs` children for up to `seconds`; a round that is on then is left. Only the machine's count of steps,
 // never a clock, shows that something hangs. next(number, options) sets the options of round `number`, from 0 on; false ends

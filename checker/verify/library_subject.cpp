@@ -3,6 +3,7 @@
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/pool_file.hpp"
 #include "checker/simulator/simulated_library.hpp"
+#include "checker/verify/child_run.hpp"
 #include "checker/verify/library_copy.hpp"
 #include "checker/verify/reached_code.hpp"
 #include "checker/verify/silent_stdout.hpp"
@@ -96,21 +97,24 @@ std::optional<loaded_library>& loaded() {
   return library;
 }
 
-// A file that reserves its name. The processes of a campaign run one after the other, so they share it; the one that
-// began removes it when it ends, however the others ended.
+// A file that reserves its name. The processes of a job run one after the other, so they share it, and each job has its own;
+// the process that began removes them when it ends, however the others ended.
 class pool_name {
  public:
   pool_name() : owner_(::getpid()) {
     namespace fs = std::filesystem;
     const fs::path folder = fs::canonical(fs::is_directory("/dev/shm") ? "/dev/shm" : "/tmp");
-    path_ = (folder / ("pmlab-verify-" + std::to_string(owner_) + ".pool")).string();
+    path_ = (folder / ("pmlab-verify-" + std::to_string(owner_))).string();
   }
   pool_name(const pool_name&) = delete;
   pool_name& operator=(const pool_name&) = delete;
   ~pool_name() {
-    if (::getpid() == owner_) std::remove(path_.c_str());
+    if (::getpid() != owner_) return;
+    for (unsigned job = 0; job < most_jobs; ++job) std::remove(of_job(job).c_str());
   }
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] std::string of_job(unsigned job) const {
+    return path_ + (job == 0 ? "" : "-" + std::to_string(job)) + ".pool";
+  }
 
  private:
   pid_t owner_;
@@ -119,7 +123,10 @@ class pool_name {
 
 const std::string& served_path() {
   static const pool_name pool;
-  return pool.path();
+  static unsigned job = 0;
+  static std::string path = pool.of_job(job);
+  if (job != job_of_process()) path = pool.of_job(job = job_of_process());
+  return path;
 }
 
 std::unique_ptr<target> open_running() {

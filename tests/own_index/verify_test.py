@@ -33,6 +33,10 @@ class Verify(OwnIndexTest):
             output, _ = self.pmlab("verify", "--library", library, "--scans", *SHORT)
             self.assertIn("no violation", output)
 
+    def test_several_processes_have_a_pool_each(self):
+        output, _ = self.pmlab("verify", "--library", os.path.join(BUILT, "libown_log.so"), "--scans", "--jobs", "8", *SHORT)
+        self.assertIn("no violation", output)
+
     def test_a_missing_fence_in_inline_assembly_is_found(self):
         for library in (os.path.join(BUILT, "libown_log_without_fence.so"),
                         self.build("log_without_fence", LOG, "-DWITHOUT_FENCE")):

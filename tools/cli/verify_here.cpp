@@ -2,6 +2,7 @@
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/simulated_library.hpp"
 #include "checker/verify/campaign.hpp"
+#include "checker/verify/child_run.hpp"
 #include "checker/verify/history_model.hpp"
 #include "checker/verify/library_subject.hpp"
 #include "checker/verify/reached_code.hpp"
@@ -136,6 +137,7 @@ std::string replay_command(const verify_request& request, const std::string& nam
 
 // As many as the command line accepts.
 static_assert(verify::history_model::most_threads >= 16);
+static_assert(verify::most_jobs == most_jobs);
 
 // The seconds that this index and the `others` after it still need. A run by rounds knows from its first ones.
 std::optional<double> seconds_left(const campaign_options& options, const round_counts& counts, double seconds,
