@@ -24,10 +24,9 @@ namespace pmlab::stores::detail::kv_ssd {
 class write_buffer {
  public:
   // `first`: the ring in the medium.
-  write_buffer(std::byte* first, std::uint32_t lines)
-      : first_(first), lengths_(lines), bases_(lines), states_(lines, state::none) {}
+  write_buffer(std::byte* first, std::uint32_t lines) : first_(first), records_(lines) {}
 
-  [[nodiscard]] std::uint32_t lines() const noexcept { return static_cast<std::uint32_t>(lengths_.size()); }
+  [[nodiscard]] std::uint32_t lines() const noexcept { return static_cast<std::uint32_t>(records_.size()); }
   [[nodiscard]] std::byte* at(std::uint64_t line) const noexcept { return first_ + line * media::cache_line_bytes; }
 
   // Promises lines for one record or two, each in one piece: all or none. Each is taken, or released by `give_back`.
@@ -95,8 +94,8 @@ class write_buffer {
   // The index leads to the record, in the chain of `base`.
   void commit(std::uint32_t line, std::uint64_t base) {
     const std::scoped_lock lock(mutex_);
-    bases_[line] = base;
-    states_[line] = state::live;
+    records_[line].base = base;
+    records_[line].is = state::live;
   }
   // What is known of a record that is being copied, whatever has become of its bytes.
   struct buffered {
@@ -105,12 +104,12 @@ class write_buffer {
   };
   [[nodiscard]] buffered at_line(std::uint32_t line) const {
     const std::scoped_lock lock(mutex_);
-    return {bases_[line], lengths_[line]};
+    return {records_[line].base, records_[line].length};
   }
   // The index does not lead to it, durably. Its lines are used again, if it is not being copied.
   void release(std::uint32_t line) {
     const std::scoped_lock lock(mutex_);
-    states_[line] = states_[line] == state::copied ? state::released : state::dead;
+    records_[line].is = records_[line].is == state::copied ? state::released : state::dead;
     trim();
   }
 
@@ -122,21 +121,21 @@ class write_buffer {
     std::uint64_t sum = 0;
     for (std::uint64_t at = tail_; at < head_;) {
       const auto line = static_cast<std::uint32_t>(at % lines());
-      if (states_[line] == state::reserved) break;
-      if (states_[line] == state::live) {
-        if (!records.empty() && sum + lengths_[line] > most_lines) break;
-        sum += lengths_[line];
+      if (records_[line].is == state::reserved) break;
+      if (records_[line].is == state::live) {
+        if (!records.empty() && sum + records_[line].length > most_lines) break;
+        sum += records_[line].length;
         records.push_back(line);
       }
-      at += lengths_[line];
+      at += records_[line].length;
     }
-    for (const std::uint32_t line : records) states_[line] = state::copied;
+    for (const std::uint32_t line : records) records_[line].is = state::copied;
     return records;
   }
   // `moved`: no word of the index leads to it any more, durably.
   void end_copy(std::uint32_t line, bool moved) {
     const std::scoped_lock lock(mutex_);
-    states_[line] = moved || states_[line] == state::released ? state::dead : state::live;
+    records_[line].is = moved || records_[line].is == state::released ? state::dead : state::live;
     trim();
   }
 
@@ -153,7 +152,7 @@ class write_buffer {
     if (line < done || line + length > lines()) return false;
     if (line > done) append(static_cast<std::uint32_t>(line - done), state::dead);
     append(length, state::live);
-    bases_[line] = base;
+    records_[line].base = base;
     return true;
   }
   // After the last one.
@@ -164,6 +163,12 @@ class write_buffer {
 
  private:
   enum class state : std::uint8_t { none, reserved, live, copied, released, dead };
+  // The record that begins at a line.
+  struct known_record {
+    std::uint64_t base = 0;    // of its chain in the index
+    std::uint32_t length = 0;  // lines
+    state is = state::none;
+  };
 
   // A record does not go round the end of the ring.
   [[nodiscard]] std::uint64_t start_of(std::uint64_t at, std::uint32_t length) const noexcept {
@@ -173,21 +178,19 @@ class write_buffer {
   [[nodiscard]] std::uint64_t reusable_to() const noexcept { return keeps_tail_ ? kept_tail_ : tail_; }
   void append(std::uint32_t length, state s) {
     const std::uint64_t line = head_ % lines();
-    lengths_[line] = length;
-    states_[line] = s;
+    records_[line].length = length;
+    records_[line].is = s;
     head_ += length;
   }
   void trim() {
-    while (tail_ < head_ && states_[tail_ % lines()] == state::dead) tail_ += lengths_[tail_ % lines()];
+    while (tail_ < head_ && records_[tail_ % lines()].is == state::dead) tail_ += records_[tail_ % lines()].length;
   }
 
   std::byte* first_;
   mutable std::mutex mutex_;
-  std::mutex keeping_;                  // before mutex_
-  std::vector<std::uint32_t> lengths_;  // of the record that begins at a line
-  std::vector<std::uint64_t> bases_;    // the same: of its chain in the index
-  std::vector<state> states_;           // the same
-  std::uint64_t head_ = 0;              // lines since the beginning; the ring has those from tail_ to head_
+  std::mutex keeping_;                 // before mutex_
+  std::vector<known_record> records_;  // by line
+  std::uint64_t head_ = 0;             // lines since the beginning; the ring has those from tail_ to head_
   std::uint64_t tail_ = 0;
   std::uint64_t promised_ = 0;
   std::uint32_t longest_ = 1;  // of the records that lines were promised to
