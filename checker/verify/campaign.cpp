@@ -134,7 +134,9 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   round.store_buffers = has_store_buffers(round, options.order);
   choose_form(subject, round, seed);
   const bool is_index = subject.volume == nullptr && subject.prefix == nullptr;
-  round.short_dram = is_index && (round.short_dram || (options.short_dram_by_seed && seed % 4 == 2));
+  // Most libraries promise nothing then: their rounds have it on request.
+  const bool by_seed = options.short_dram_by_seed && seed % 4 == 2 && code_of(subject) == nullptr;
+  round.short_dram = is_index && (round.short_dram || by_seed);
   // Threads collide if there are few keys.
   if (kind != 0 && !round.grown && !round.thin && !round.loaded && !round.nearly_full && seed / 4 % 2 == 0) {
     round.operations = std::min<std::size_t>(round.operations, 12);
