@@ -27,6 +27,7 @@ bool print_performance(const verify::subject& kind, verify::campaign_options opt
   options.round.threads = 1;
   options.round.profile = &profile;
   options.shrink_seconds = 0;
+  options.jobs = 1;  // there is one profile
   bench::progress shown(bench::progress::style_of_stderr(quiet));
   shown.pass(fmt::format("{}: counting flushes and fences", kind.name));
   const verify::campaign_result result =
