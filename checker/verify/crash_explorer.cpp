@@ -131,7 +131,7 @@ class crash_explorer::recovery_crasher final : public simulator::persistence_obs
   crash_image image_;
   std::vector<std::byte> buffer_;
   std::string wrong_;
-  std::uint64_t moments_ = 0;  // of this recovery
+  std::uint64_t moments_ = 0;  // this recovery has had so many
 };
 
 crash_explorer::crash_explorer(simulator::persistent_memory& memory,

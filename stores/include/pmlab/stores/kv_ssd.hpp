@@ -815,7 +815,7 @@ class kv_device {
   all_buckets buckets_;
   detail::kv_ssd::mover<Medium, Device, Hash> mover_;
   blocks::pair_front* front_;  // nullptr: commands take no time but that of the calls
-  detail::moment moment_{0};   // of this opening
+  detail::moment moment_{0};   // this opening
   std::atomic<unsigned> iterators_{0};
   std::atomic<bool> lacks_superblock_{false};  // since it was opened
 };

@@ -69,9 +69,9 @@ class plan {
   bool wants_merge_ = false;
   std::errc failure_{};
   limbo::generation generation_ = 0;
-  reader_epochs::epoch epoch_ = 0;  // of a read
+  reader_epochs::epoch epoch_ = 0;  // a read has one
   std::vector<placed> parts_;
-  index_change change_;           // of the index, if
+  index_change change_;           // the index has it, if
   bool is_committed_ = false;     // this is so
   std::vector<extent> replaced_;  // when it is durable
   std::uint32_t promised_ = 0;    // extents that its stripe may be given
@@ -99,7 +99,7 @@ class merge_plan {
   std::uint64_t id_ = 0;
   std::uint32_t base_ = no_block;
   std::uint32_t entries_ = 0;  // oldest ones of the ring
-  places before_{};            // of all blocks
+  places before_{};            // where all blocks were
   std::vector<placed> sources_;
   limbo::generation generation_ = 0;
   reader_epochs::epoch epoch_ = 0;

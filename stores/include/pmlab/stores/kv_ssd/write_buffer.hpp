@@ -165,7 +165,7 @@ class write_buffer {
   enum class state : std::uint8_t { none, reserved, live, copied, released, dead };
   // The record that begins at a line.
   struct known_record {
-    std::uint64_t base = 0;    // of its chain in the index
+    std::uint64_t base = 0;    // the first slot of its chain
     std::uint32_t length = 0;  // lines
     state is = state::none;
   };
