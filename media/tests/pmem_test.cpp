@@ -26,6 +26,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/child_process.hpp"
@@ -626,6 +627,75 @@ TEST_F(pmem_pool, writes_all_lines_back_when_it_is_closed_after_flushes_were_lef
       }
     }
   auto_flush = -1;
+}
+
+// Another process opens the pool, and is killed with it.
+void kill_a_process_with(const std::string& path) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    pool opened(path);
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+}
+
+// Where the pool file says in which start of the machine it is open.
+off_t place_of_mark(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<std::uint64_t> words(pool_bytes / sizeof(std::uint64_t));
+  file.read(reinterpret_cast<char*>(words.data()), static_cast<std::streamsize>(pool_bytes));
+  const auto found = std::find(words.begin(), words.end(), media::this_boot());
+  return found == words.end() ? 0 : (found - words.begin()) * static_cast<off_t>(sizeof(std::uint64_t));
+}
+
+TEST_F(pmem_pool, writes_back_what_a_killed_process_has_left_in_the_caches) {
+  pool{path(), {.create_bytes = pool_bytes}};
+  EXPECT_EQ(pool(path()).written_back_bytes(), 0U);
+  EXPECT_EQ(place_of_mark(path()), 0) << "closed, and marked as open";
+  for (const int killed : {1, 2}) {
+    kill_a_process_with(path());
+    if (killed == 2) kill_a_process_with(path());
+    EXPECT_NE(place_of_mark(path()), 0);
+    const pool next(path());
+    EXPECT_GT(next.written_back_bytes(), 0U);
+    EXPECT_LE(next.written_back_bytes(), pool_bytes);
+  }
+  EXPECT_EQ(pool(path()).written_back_bytes(), 0U) << "closed, and written back again";
+}
+
+TEST_F(pmem_pool, has_nothing_to_write_back_after_the_machine_has_started_again_or_that_saves_its_caches) {
+  pool{path(), {.create_bytes = pool_bytes}};
+  kill_a_process_with(path());
+  const off_t mark = place_of_mark(path());
+  auto_flush = 1;
+  EXPECT_EQ(pool(path()).written_back_bytes(), 0U);
+  auto_flush = -1;
+  kill_a_process_with(path());
+  const std::uint64_t another = media::this_boot() ^ 0x100;
+  const pmlab::descriptor file(::open(path().c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::pwrite(file.get(), &another, sizeof another, mark), static_cast<ssize_t>(sizeof another));
+  EXPECT_EQ(pool(path()).written_back_bytes(), 0U);
+}
+
+TEST_F(pmem_pool, fills_no_hole_when_it_writes_back) {
+  pool{path(), {.create_bytes = pool_bytes}};
+  kill_a_process_with(path());
+  const pmlab::descriptor file(::open(path().c_str(), O_RDWR | O_CLOEXEC));
+  constexpr off_t hole = 1 << 20;
+  if (::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(pool_bytes) - 2 * hole,
+                  hole) != 0)
+    GTEST_SKIP() << "no holes here";
+  const auto blocks = [&] {
+    struct stat status {};
+    EXPECT_EQ(::fstat(file.get(), &status), 0);
+    return status.st_blocks;
+  };
+  const auto before = blocks();
+  const pool next(path(), {.huge_pages = false, .reserve_space = false});
+  EXPECT_GT(next.written_back_bytes(), 0U);
+  EXPECT_EQ(blocks(), before);
 }
 
 TEST_F(pmem_pool, flushes_where_libpmem_is_made_to) {
