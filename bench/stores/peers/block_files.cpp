@@ -589,7 +589,7 @@ void block_files::commit(version at_least) {
   const directory_header header{magic, next, text.size(), checksum(text.data(), text.size(), next)};
   blocks::buffer data(round_up(sizeof header + text.size(), shape_.block_bytes));
   std::memcpy(data.data(), &header, sizeof header);
-  std::memcpy(data.data() + sizeof header, text.data(), text.size());
+  std::copy(text.begin(), text.end(), data.data() + sizeof header);
   try {
     if (shape_.volatile_cache) queue.flush(blocks::stream::other);  // (W1)
     queue.transfer(blocks::operation::write_durable, blocks::stream::other, next % 2 * directory_blocks_, data.bytes(),
