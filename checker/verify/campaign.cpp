@@ -66,6 +66,11 @@ bool can_be_full(const subject& kind) {
   return kind.prefix != nullptr || (kind.volume != nullptr ? kind.volume->shape.fills_up : kind.fills_up);
 }
 
+// Whether rounds of an index can go on after a crash.
+bool goes_on(const subject& kind) {
+  return !kind.reserves_sentinels && (kind.open_image != nullptr || kind.open_image_on_drives != nullptr);
+}
+
 // The form of a round: of sixteen, seven have no special form.
 void choose_form(const subject& kind, round_options& round, std::uint64_t seed) {
   const std::uint64_t number = seed % 16;
@@ -82,11 +87,12 @@ void choose_form(const subject& kind, round_options& round, std::uint64_t seed) 
   }
   // Records of many words make a round of many points, most of them alike.
   if (kind.fills_up) round.crash.points_one_in = 8;
-  const bool ours = !kind.reserves_sentinels && (kind.open_image != nullptr || kind.open_image_on_drives != nullptr);
-  if (!ours || round.how == search::bounded) return;
+  if (!goes_on(kind) || round.how == search::bounded) return;
   round.full = round.full || number == 6 || number == 14;
   // Short ones and long ones, see below.
-  if (round.crashes && (number == 7 || number == 10)) round.reopenings = 1 + (seed / 16 % 4 == 0 ? 1 : 0);
+  const bool continues =
+      number == 1 || number == 7 || number == 10 || number == 15 || (round.grown && seed / 16 % 2 == 1);
+  if (round.crashes && continues) round.reopenings = 1 + (!round.grown && seed / 16 % 4 == 0 ? 1 : 0);
   // Many keys take long: a caller that requests few gets short rounds. (None of these rounds has fewer than requested.)
   constexpr std::size_t few_keys = 30;
   if (kind.ordered && round.keys >= few_keys && (number == 3 || number == 13)) {
@@ -137,6 +143,12 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   // Most libraries promise nothing then: their rounds have it on request.
   const bool by_seed = options.short_dram_by_seed && seed % 4 == 2 && code_of(subject) == nullptr;
   round.short_dram = is_index && (round.short_dram || by_seed);
+  round.pauses = (round.pauses || (options.pauses_by_seed && (mix_bits(seed) & 2) != 0)) && round.threads > 1 &&
+                 round.how == search::random;
+  // A kill has no round on its own: the threads go on behind it.
+  const bool is_plain = !round.grown && !round.thin && !round.loaded && !round.nearly_full && !round.full;
+  round.kills = is_index && round.kills && round.crashes && is_plain && goes_on(subject) && round.how == search::random;
+  if (round.kills) round.reopenings = 1;
   // Threads collide if there are few keys.
   if (kind != 0 && !round.grown && !round.thin && !round.loaded && !round.nearly_full && seed / 4 % 2 == 0) {
     round.operations = std::min<std::size_t>(round.operations, 12);
@@ -218,7 +230,9 @@ std::vector<part> parts_of(const campaign_options& whole) {
   crashes.round.threads = 1;
   crashes.round.operations *= 2;  // as many as such rounds have elsewhere
   schedules.short_dram_by_seed = crashes.short_dram_by_seed = true;
-  return {{schedules, first_share}, {crashes, first_share}, {whole, 1 - 2 * first_share}};
+  campaign_options rest = whole;
+  schedules.pauses_by_seed = rest.pauses_by_seed = true;
+  return {{schedules, first_share}, {crashes, first_share}, {rest, 1 - 2 * first_share}};
 }
 
 }  // namespace

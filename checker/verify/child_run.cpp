@@ -258,7 +258,7 @@ std::unique_ptr<runner> make_runner(const subject& kind) {
 void warm_up(runner& rounds, round_options like) {
   const round_counts none = board->counts;
   like.operations = 4;
-  like.grown = like.thin = like.loaded = like.full = like.short_dram = false;
+  like.grown = like.thin = like.loaded = like.full = like.short_dram = like.kills = false;
   like.reopenings = 0;
   like.crashes = false;
   like.steps.clear();

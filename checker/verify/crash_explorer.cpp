@@ -9,6 +9,7 @@
 #include <pmlab/base/hash.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -189,12 +190,37 @@ void crash_explorer::point(std::size_t fixed, std::size_t states) {
 }
 
 void crash_explorer::keep(const choice& c) {
+  // What a recovery has repaired is what a second crash may lose. One state in so many is opened for it.
+  constexpr std::uint64_t opened_one_in = 8;
+  const bool repaired = !options_.keep_caches && random_.one_in(opened_one_in) && is_repaired(c);
+  if (kept_.is_repaired && !repaired) return;
+  if (repaired && !kept_.is_repaired) could_be_kept_ = 0;
   if (!random_.one_in(++could_be_kept_)) return;
+  kept_.is_repaired = repaired;
+  judge_.keep_history();
+  choice left = c;
+  if (options_.keep_caches) {
+    for (std::size_t i = 0; i < left.size(); ++i) left[i] = places_.most(i);
+    kept_.durable.assign(memory_.durable(), memory_.durable() + memory_.used_bytes());
+    kept_.waiting = memory_.waiting();
+  }
   kept_.bytes.resize(memory_.used_bytes());
-  memory_.write_image(kept_.bytes.data(), places_.lines_of(c));
+  memory_.write_image(kept_.bytes.data(), places_.lines_of(left));
   kept_.blocks = memory_.blocks().snapshot();
   kept_.top = memory_.blocks().top();
-  kept_.drives = places_.contents_of_drives(c);
+  kept_.drives = places_.contents_of_drives(left);
+}
+
+bool crash_explorer::is_repaired(const choice& c) {
+  if (!judge_.opens_images()) return false;
+  before_recovery_.resize(memory_.used_bytes());
+  memory_.write_image(before_recovery_.data(), places_.lines_of(c));
+  places_.write(image_, c);
+  const std::string wrong = while_it_opens({&memory_, drives_, &places_, c, random_}, [this]() -> std::string {
+    judge_.open_and_close(image_);
+    return {};
+  });
+  return wrong.empty() && std::memcmp(image_.memory().area(), before_recovery_.data(), before_recovery_.size()) != 0;
 }
 
 crash_image& crash_explorer::image_of_kept() {
@@ -249,13 +275,18 @@ std::string crash_explorer::examine(const choice& c, bool crash_recovery) {
 }
 
 std::string crash_explorer::open_and_judge(crash_image& image, const opened_state& state) {
+  return while_it_opens(state, [&] { return judge_.judge(image, options_, random_); });
+}
+
+template <class Work>
+std::string crash_explorer::while_it_opens(const opened_state& state, Work&& work) {
   // Recovery code gets its own TLS block.
   simulator::the_machine().borrow_watchers_storage(true);
   opened_ = state;
   explorer_that_opens = this;
   std::string wrong;
   try {
-    wrong = judge_.judge(image, options_, random_);
+    wrong = work();
   } catch (const std::exception& e) {
     wrong = std::string("the crash state cannot be opened, or an operation throws: ") + e.what();
   }

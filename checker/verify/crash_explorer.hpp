@@ -35,6 +35,10 @@ struct kept_crash {
   std::shared_ptr<const simulator::block_table::extents> blocks;  // null: there was none
   std::size_t top = 0;
   std::vector<std::vector<std::byte>> drives;
+  // After a kill: `bytes` is what the next process finds, this is durable, and the rest waits in the caches.
+  std::vector<std::byte> durable{};
+  bool is_repaired = false;  // its recovery stores
+  std::vector<simulator::waiting_line> waiting{};
 };
 
 struct crash_counts {
@@ -112,9 +116,14 @@ class crash_explorer final : public simulator::persistence_observer {
   // Opens the image of `c` and checks it. "" or the violation.
   std::string examine(const choice& c, bool crash_recovery);
   std::string open_and_judge(crash_image& image, const opened_state& state);
+  // "", or the result of `work`, which opens an image, or what it throws.
+  template <class Work>
+  std::string while_it_opens(const opened_state& state, Work&& work);
   [[nodiscard]] static std::string circumstances_of(const image_judge& judge, const uncertain_places& places,
                                                     std::span<const std::uint32_t> kept);
   void keep(const choice& c);
+  // Whether its recovery changes the memory.
+  [[nodiscard]] bool is_repaired(const choice& c);
   void report(choice c, std::string what);
 
   simulator::persistent_memory& memory_;
@@ -132,6 +141,7 @@ class crash_explorer final : public simulator::persistence_observer {
   kept_crash kept_;
   opened_state opened_;
   std::uint64_t could_be_kept_ = 0;
+  std::vector<std::byte> before_recovery_;
   bool is_aside_ = false;
 };
 

@@ -9,6 +9,11 @@ namespace {
 
 std::string in_words(const key_state& state) { return to_string(answer{{}, state}); }
 
+bool is_change(const answer& a) {
+  using indexes::outcome;
+  return a.changed == outcome::inserted || a.changed == outcome::updated || a.changed == outcome::erased;
+}
+
 std::string not_inserted(const indexes::entry& e) {
   return "key " + std::to_string(e.key) + " is present, with value " + std::to_string(e.value) +
          ", and no thread inserted it";
@@ -126,6 +131,7 @@ std::string history_model::end(key_history& k, std::size_t which, const answer& 
   constexpr std::size_t most_told = 40;
   if (k.told.size() == most_told) k.told.erase(k.told.begin());
   k.told.emplace_back(ended, got);
+  if (is_change(got)) k.not_acknowledged.clear();
   drop(k, which);
   return {};
 }
@@ -269,12 +275,32 @@ std::string history_model::scan_returned(unsigned thread, std::uint64_t from, st
   return wrong;
 }
 
+std::vector<history_model::course> history_model::all_courses(const key_history& k) {
+  std::vector<course> courses = k.courses;
+  let_happen(courses, k.under_way, std::nullopt);
+  return courses;
+}
+
+void history_model::go_on_after_kill(std::span<const indexes::entry> found) {
+  scans_.clear();
+  loads_.clear();
+  running_.clear();
+  ++clock_;
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    key_history& k = states_[i];
+    std::vector<key_state> left = {state_in(found, keys_[i])};
+    for (const course& c : all_courses(k))
+      if (std::find(left.begin(), left.end(), c.state) == left.end()) left.push_back(c.state);
+    k = {};
+    k.courses.front().state = left.front();
+    if (left.size() > 1) k.not_acknowledged = std::move(left);
+  }
+}
+
 bool history_model::allows(key_history& k, const key_state& found) {
   if (is_settled(k)) return k.courses.front().state == found;
   if (k.reachable.empty()) {
-    std::vector<course> courses = k.courses;
-    let_happen(courses, k.under_way, std::nullopt);
-    for (const course& c : courses)
+    for (const course& c : all_courses(k))
       if (std::find(k.reachable.begin(), k.reachable.end(), c.state) == k.reachable.end())
         k.reachable.push_back(c.state);
   }
@@ -288,7 +314,7 @@ std::string history_model::why_not(const key_history& k, std::uint64_t key, cons
   return text + story(k, false);
 }
 
-std::string history_model::judge(std::span<const indexes::entry> entries) {
+std::string history_model::judge(std::span<const indexes::entry> entries, bool is_crashed) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < keys_.size(); ++i) {
     key_state found;
@@ -299,6 +325,8 @@ std::string history_model::judge(std::span<const indexes::entry> entries) {
         return "key " + std::to_string(keys_[i]) + " is present twice, with values " + std::to_string(*found) +
                " and " + std::to_string(entries[at].value);
     }
+    const std::vector<key_state>& killed = states_[i].not_acknowledged;
+    if (is_crashed && std::find(killed.begin(), killed.end(), found) != killed.end()) continue;
     if (!allows(states_[i], found)) return why_not(states_[i], keys_[i], found);
   }
   if (at < entries.size()) return not_inserted(entries[at]);
@@ -320,6 +348,17 @@ std::string history_model::judge_load(const active_load& l, std::span<const inde
              std::to_string(missing->key) + ", which precedes it in the load, is not";
   }
   return {};
+}
+
+std::vector<std::uint64_t> history_model::keys_under_way() const {
+  std::vector<std::uint64_t> keys;
+  for (std::size_t i = 0; i < keys_.size(); ++i)
+    for (const operation& o : states_[i].under_way)
+      if (o.what.what != action::find && o.what.what != action::meet) {
+        keys.push_back(keys_[i]);
+        break;
+      }
+  return keys;
 }
 
 std::string history_model::under_way() const {

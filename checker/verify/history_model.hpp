@@ -59,13 +59,19 @@ class history_model {
   void load_called(unsigned thread, std::span<const indexes::entry> ascending);
   std::string load_returned(unsigned thread, std::size_t done);
 
-  // "" or why the index must not hold these entries (ascending, equal keys side by side).
-  std::string judge(std::span<const indexes::entry> entries);
+  // The process was killed, and the next one finds these entries. What operations under way did may be in the caches alone.
+  // It was never acknowledged: a crash may take it back, also if it was seen since, until a change of the key is acknowledged.
+  void go_on_after_kill(std::span<const indexes::entry> found);
+
+  // "" or why the index must not hold these entries (ascending, equal keys side by side), behind a crash or at the end.
+  std::string judge(std::span<const indexes::entry> entries, bool is_crashed = true);
 
   // Grows whenever something is promised, or may newly have happened.
   [[nodiscard]] std::uint64_t version() const noexcept { return clock_; }
   // Every key's state, where `judge` has just accepted these entries.
   [[nodiscard]] const std::vector<std::uint64_t>& keys() const noexcept { return keys_; }
+  // Keys that an operation under way is about, scans and iterators left out.
+  [[nodiscard]] std::vector<std::uint64_t> keys_under_way() const;
   // The operations under way, as text; "": none.
   [[nodiscard]] std::string under_way() const;
 
@@ -96,6 +102,7 @@ class history_model {
     std::vector<operation> under_way;
     std::vector<std::pair<operation, answer>> told;  // since the key was settled
     std::vector<key_state> reachable;                // where a crash now may find it; empty: not known yet
+    std::vector<key_state> not_acknowledged;         // beside these: where a kill has left it
   };
 
   struct running_operation {
@@ -136,6 +143,8 @@ class history_model {
   static std::string end(key_history& k, std::size_t which, const answer& got);
   // "" or why no crash can leave so much of a load under way.
   std::string judge_load(const active_load& l, std::span<const indexes::entry> entries);
+  // All courses: also those of operations under way that have not shown yet.
+  [[nodiscard]] static std::vector<course> all_courses(const key_history& k);
   [[nodiscard]] static bool allows(key_history& k, const key_state& found);
   [[nodiscard]] static std::string story(const key_history& k, bool blame);
   [[nodiscard]] static std::string why_not(const key_history& k, std::uint64_t key, const key_state& found);

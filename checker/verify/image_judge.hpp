@@ -25,6 +25,7 @@ struct crash_options {
   const complete_options* complete = nullptr;  // not null: every state of every point, and no sample
   bool nearly_full = false;    // recovered stores are filled, half emptied and filled again (nearly_full.hpp)
   bool only_keep_one = false;  // judge nothing, and keep one state of all, each with the same probability
+  bool keep_caches = false;    // with it: the state of a process that is killed, whose stores are all visible
 };
 
 class image_judge {
@@ -42,11 +43,15 @@ class image_judge {
   virtual std::string judge_here(const crash_options& options, splitmix64& random) = 0;
   // The same as `judge` by instrumented code, on the memory and the drives that the machine uses: so its steps are counted.
   virtual std::string judge_on_machine(const crash_options& options, splitmix64& random) = 0;
+  // Opens the image, and closes it. Throws if recovery does.
+  virtual void open_and_close(crash_image& image) = 0;
   // Recovery on the memory and the drives that the machine observes. Calls `opened` when it is open.
   virtual void recover_on_machine(const std::function<void()>& opened) = 0;
 
   // Grows whenever something is promised, or may newly have happened.
   [[nodiscard]] virtual std::uint64_t history_version() const = 0;
+  // Keeps the history of this moment, behind which a round goes on.
+  virtual void keep_history() {}
   // The operations under way, as text; "": none.
   [[nodiscard]] virtual std::string under_way() const = 0;
 };

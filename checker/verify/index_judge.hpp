@@ -43,6 +43,9 @@ class index_judge final : public image_judge {
   std::string judge_completely(const crash_options& options, splitmix64 random, const acceptance& accepts);
   // The history of the run that goes on.
   [[nodiscard]] const history_model& history() const noexcept { return *history_; }
+  void keep_history() override { kept_history_ = *history_; }
+  [[nodiscard]] const history_model& kept_history() const noexcept { return *kept_history_; }
+  void open_and_close(crash_image& image) override { static_cast<void>(open(image)); }
   void recover_on_machine(const std::function<void()>& opened) override;
   [[nodiscard]] std::uint64_t history_version() const override { return history_->version(); }
   [[nodiscard]] std::string under_way() const override { return history_->under_way(); }
@@ -70,6 +73,7 @@ class index_judge final : public image_judge {
   const crash_options* options_ = nullptr;  // of the image that is judged
   splitmix64* random_ = nullptr;
   history_model* history_ = nullptr;
+  std::optional<history_model> kept_history_;
   std::vector<indexes::entry> entries_;
   std::vector<indexes::entry> again_;
   std::vector<std::pair<std::uint64_t, key_state>> model_;

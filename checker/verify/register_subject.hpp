@@ -56,8 +56,9 @@ class machine_dram : public media::dram {
 // The parts of an index that a shared object compiles in addition to its half on the machine's persistent memory. Each
 // is another instantiation of the whole index.
 struct compiled_parts {
-  bool image = true;    // opens images: false where the program has the same index
-  bool in_dram = true;  // may be part of a combination, in DRAM
+  bool image = true;        // opens images: false where the program has the same index
+  bool in_dram = true;      // may be part of a combination, in DRAM
+  bool keeps_room = false;  // as subject::keeps_room
 };
 
 // `is_mutant`: the index has a name that the program knows, and another recovery than the one of that name.
@@ -74,6 +75,7 @@ bool register_subject(bool is_mutant = false) {
   part.ordered = part.image_is_ordered = indexes::ordered_index<index>;
   part.loads = indexes::loadable_index<index>;
   part.is_mutant = is_mutant;
+  part.keeps_room = Compiled.keeps_room;
   if constexpr (requires(std::uint64_t hash) { index::key_of_hash(hash); })
     part.key_of_hash = [](std::uint64_t hash) { return index::key_of_hash(hash); };
 #if defined(PMLAB_SIMULATED)

@@ -2,6 +2,8 @@
 #include "checker/verify/round.hpp"
 #include "checker/verify/complete_explorer.hpp"
 #include "checker/verify/reached_code.hpp"
+#include <pmlab/base/hash.hpp>
+#include <pmlab/base/random.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -26,11 +28,13 @@ index_runner::~index_runner() = default;
 
 std::string index_runner::plan() {
   complete_.reset();
+  const simulator::heap* const dram = simulator::the_machine().dram();
+  dram_before_ = dram == nullptr ? 0 : dram->live_blocks();
   growth_trial trial;
   if (code_of(kind_) != nullptr) trial = [this](const std::vector<std::uint64_t>& keys) { return try_growth(keys); };
   plan_ = make_plan(kind_, *options_, trial);
-  std::string text = to_string(plan_);
   phases_ = std::move(plan_.phases);
+  const std::string text = to_string(plan_, phases_);
   // In a pool, blocks of small alignment begin in the middle of a line.
   constexpr std::size_t places[] = {16, 16, 16, 0, 32, 48};
   memory_.place_small_blocks_at(places[options_->seed % std::size(places)]);
@@ -170,6 +174,11 @@ std::string index_runner::perform(unsigned thread, const planned_step& s, buffer
 // ---- the round ----
 
 std::unique_ptr<history_model> index_runner::make_history() const {
+  if (phase_ > 0 && options_->kills) {
+    auto killed = std::make_unique<history_model>(judge_.kept_history());
+    killed->go_on_after_kill(known_);
+    return killed;
+  }
   auto history = std::make_unique<history_model>(plan_.keys);
   for (const indexes::entry& e : known_) history->there_before(e);
   return history;
@@ -177,11 +186,32 @@ std::unique_ptr<history_model> index_runner::make_history() const {
 
 void index_runner::begin_phase() {
   simulator::the_machine().quietly([&] {
+    if (phase_ > 0) work_where_it_crashed();
     target_->know_keys(history_->keys());
     if (phase_ == 0)
       for (const auto& [key, value] : plan_.before) history_->there_before({key, value});
   });
   if (phase_ == 0) prepare();
+}
+
+// Half of the operations move to keys that a change was under way on when the last phase ended, and to their neighbours:
+// what recovery has repaired lies there. A step moves, or not, by what it is: so it does if others are left out.
+void index_runner::work_where_it_crashed() {
+  const std::vector<std::uint64_t> hot = judge_.kept_history().keys_under_way();
+  if (hot.empty()) return;
+  constexpr std::size_t reach = 4;
+  const std::vector<std::uint64_t>& keys = plan_.keys;
+  for (auto& thread : phases_[phase_])
+    for (planned_step& s : thread) {
+      splitmix64 own(mix_bits(s.what.key ^ options_->seed) ^ s.what.value);
+      const bool is_one_key = s.batch.empty() && s.load.empty() && !s.iterates;
+      if (!is_one_key || !own.one_in(2)) continue;
+      const auto at = std::lower_bound(keys.begin(), keys.end(), hot[own.below(hot.size())]);
+      const auto place = static_cast<std::size_t>(at - keys.begin());
+      const std::size_t first = place - std::min(place, reach);
+      s.what.key = keys[first + own.below(std::min(2 * reach + 1, keys.size() - first))];
+    }
+  if (on_history) on_history(to_string(plan_, phases_));
 }
 
 void index_runner::prepare() {
@@ -214,8 +244,35 @@ void index_runner::check_live() {
   at_end(target_->check(), "check(): ");
   std::vector<indexes::entry> entries;
   target_->entries(entries);
-  at_end(history_->judge(entries));
+  at_end(history_->judge(entries, false));
   check_held(target_->held_bytes(), "the index", " bytes");
+}
+
+// What only the next opening would free was lost until then: in the medium, and in DRAM.
+void index_runner::check_closed() {
+  if (kind_.open_recovered != nullptr || options_->profile != nullptr) return;
+  simulator::machine& machine = simulator::the_machine();
+  // The first threads and operations leave some, which later ones use again.
+  constexpr std::uint64_t reused_blocks = 24;
+  const std::uint64_t left = machine.dram()->live_blocks();
+  if (left > dram_before_ + reused_blocks)
+    at_end("closed, it leaves " + std::to_string(left - dram_before_) + " blocks of DRAM allocated");
+  if (kind_.keeps_room) return;
+  memory_.limit({});
+  machine.limit_of_dram() = {};
+  machine.allow(simulator::machine::patience);
+  const std::uint64_t closed = memory_.blocks().live_bytes();
+  std::uint64_t opened = 0;
+  machine.watch(true);
+  {
+    const std::unique_ptr<target> again = kind_.open_simulated();
+    machine.watch(false);
+    opened = memory_.blocks().live_bytes();
+    machine.watch(true);
+  }
+  machine.watch(false);
+  if (opened < closed)
+    at_end("closed, it leaves " + std::to_string(closed - opened) + " bytes allocated that the next opening frees");
 }
 
 // ---- a complete search in place of samples ----

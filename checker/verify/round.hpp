@@ -45,9 +45,11 @@ class index_runner final : public round_runner<index_round> {
   void promised() override;
   void end_exploring() override;
   void check_live() override;
+  void check_closed() override;
 
   [[nodiscard]] growth try_growth(const std::vector<std::uint64_t>& keys);
   void prepare();
+  void work_where_it_crashed();
   template <class Work>
   auto with_dram(Work&& work);
   [[nodiscard]] answer perform_or_refuse(const step& s);
@@ -55,6 +57,7 @@ class index_runner final : public round_runner<index_round> {
   [[nodiscard]] std::uint64_t refusals() const;
 
   round_plan plan_;                              // its phases are in `phases_`
+  std::uint64_t dram_before_ = 0;                // the blocks of DRAM that were live before the round
   std::unique_ptr<complete_explorer> complete_;  // in place of the other explorer
 };
 

@@ -30,14 +30,17 @@ class planner {
         options_(options),
         trial_(trial),
         source_(options.seed * 1000003 + 11),
-        iterators_(options.seed * 769 + 3) {}
+        iterators_(options.seed * 769 + 3),
+        near_(options.seed * 5693 + 29) {}
 
   round_plan make() {
+    plan_.kills = options_.kills;
     if (options_.full) plan_.space = limit(source_), plan_.space_of_copies = limit(source_);
     if (options_.short_dram) {
       splitmix64 own(options_.seed * 3571 + 17);
-      plan_.space_of_heap = limit(own);
-      plan_.space_of_heap.most_bytes = simulator::space_limit::never;
+      // Counts allocations: the heap has no limit in bytes.
+      do plan_.space_of_heap = limit(own);
+      while (plan_.space_of_heap.most_bytes != simulator::space_limit::never);
       // Threads of the subject's own may wait for memory: there is some again.
       constexpr std::uint64_t most_refusals = 40;
       if (kind_.has_threads) plan_.space_of_heap.refused = std::min(plan_.space_of_heap.refused, most_refusals);
@@ -69,8 +72,22 @@ class planner {
     constexpr key_set kinds[] = {key_set::dense,    key_set::dense,    key_set::clustered,
                                  key_set::anywhere, key_set::extremes, key_set::high_bits};
     const key_set keys = kinds[source.below(std::size(kinds))];
+    if (kind_.ordered && near_.one_in(8)) return branching_keys(count);
     const bool tame = keys == key_set::dense || keys == key_set::anywhere;
     return make_keys(kind_.reserves_sentinels && !tame ? key_set::dense : keys, count, source);
+  }
+
+  // Keys that leave a common prefix at any of their bytes, most of them late: a compressed path is cut at several depths.
+  [[nodiscard]] key_list branching_keys(std::size_t count) {
+    const std::uint64_t trunk = near_.next() & ~(std::uint64_t{3} << 62);
+    key_list keys;
+    while (keys.size() < count) {
+      std::uint64_t key = keys.empty() || near_.one_in(3) ? trunk : keys[near_.below(keys.size())];
+      const std::uint64_t shift = 8 * near_.below(7);
+      key ^= (1 + near_.below(near_.one_in(2) ? 3 : 40)) << shift;
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+    }
+    return keys;
   }
 
   static constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
@@ -155,6 +172,23 @@ class planner {
         if (next[l] + i < lists[l].size()) fresh_.push_back(lists[l][next[l] + i]);
   }
 
+  // A key that the split may have moved: a neighbour of a key that was added last, or, of a hash table, one of these.
+  [[nodiscard]] std::uint64_t near_the_change(std::size_t added) {
+    if (fresh_.empty()) return ascending_[near_.below(ascending_.size())];
+    const std::size_t last = std::min(added, fresh_.size() - 1);
+    if (!kind_.ordered) {
+      const std::size_t before = plan_.prepare.size();
+      const std::size_t back = near_.below(std::min<std::size_t>(before + last, 48) + 1);
+      if (back <= last) return fresh_[last - back];
+      return plan_.prepare[before - (back - last)].key;
+    }
+    constexpr std::size_t reach = 16;
+    const auto at = static_cast<std::size_t>(std::lower_bound(ascending_.begin(), ascending_.end(), fresh_[last]) -
+                                             ascending_.begin());
+    const std::size_t first = at - std::min(at, reach);
+    return ascending_[first + near_.below(std::min(2 * reach, ascending_.size() - first))];
+  }
+
   void usual() {
     if (options_.grown)
       begin_grown();
@@ -191,6 +225,7 @@ class planner {
           if (hot != 0 && !source_.one_in(4)) s.what.key = plan_.keys[source_.below(std::min(hot, plan_.keys.size()))];
           const bool adds_key = s.what.what == action::insert || s.what.what == action::upsert;
           if (options_.grown && adds_key && next_fresh < fresh_.size()) s.what.key = fresh_[next_fresh++];
+          if (options_.grown && !adds_key && near_.one_in(2)) s.what.key = near_the_change(next_fresh);
           if (apart != 0 && adds_key) s.what.key = ascending_[source_.below(apart)];
           if (options_.nearly_full) s.what.value |= first_large_value;
           several_at_once(s);
@@ -382,6 +417,7 @@ class planner {
   const growth_trial& trial_;
   splitmix64 source_;
   splitmix64 iterators_;  // theirs: the other steps do not depend on them
+  splitmix64 near_;       // the same of keys near a split
   round_plan plan_;
   key_list fresh_;
   key_list ascending_;  // the keys that operations are about
@@ -403,7 +439,7 @@ std::string to_string(const planned_step& s) {
   return text.empty() ? to_string(s.what) : text + ")";
 }
 
-std::string to_string(const round_plan& plan) {
+std::string to_string(const round_plan& plan, const phases_of<planned_step>& phases) {
   std::string text;
   if (!plan.prepare.empty())
     text.append("(")
@@ -411,7 +447,7 @@ std::string to_string(const round_plan& plan) {
         .append(" inserts and erases before, which leave ")
         .append(std::to_string(plan.before.size()))
         .append(" keys)\n");
-  return text + to_string(plan.phases);
+  return text + to_string(phases, plan.kills ? "the process is killed, and the next one goes on" : "a crash");
 }
 
 round_plan make_plan(const subject& kind, const round_options& options, const growth_trial& trial) {

@@ -39,10 +39,14 @@ struct round_options {
   bool full = false;
   // DRAM has no room: operator new fails, for once, for a while or for good.
   bool short_dram = false;
+  // Threads are suspended just before atomic changes and publications.
+  bool pauses = false;
   // A store on drives that are soon full: small ones, and large values.
   bool nearly_full = false;
   // So many times the index crashes, is opened, and the threads go on with it.
   unsigned reopenings = 0;
+  // The process alone is killed then: what it stored is in the caches, and a later crash may lose it.
+  bool kills = false;
   std::vector<std::size_t>
       steps{};  // not empty: only these of all operations, counted crash by crash, thread by thread
   bool crashes = true;
@@ -71,6 +75,7 @@ struct round_plan {
   std::vector<step> prepare;        // done before anything is watched
   contents before;                  // the initial entries
   phases_of<planned_step> phases;
+  bool kills = false;  // as round_options::kills
 
   // Limits of the medium, from the end of `prepare` on; most_bytes are beside those that are allocated then.
   simulator::space_limit::plan space;
@@ -79,12 +84,12 @@ struct round_plan {
 };
 
 [[nodiscard]] std::string to_string(const planned_step& s);
-// A line for each operation.
+// A line for each operation. `ended_by` is what lies between two phases.
 template <class Step>
-[[nodiscard]] std::string to_string(const phases_of<Step>& phases) {
+[[nodiscard]] std::string to_string(const phases_of<Step>& phases, const char* ended_by = "a crash") {
   std::string text;
   for (std::size_t p = 0; p < phases.size(); ++p) {
-    if (p > 0) text.append("(a crash)\n");
+    if (p > 0) text.append("(").append(ended_by).append(")\n");
     for (std::size_t t = 0; t < phases[p].size(); ++t)
       for (const Step& s : phases[p][t]) {
         if (phases[p].size() > 1) text.append("thread ").append(std::to_string(t)).append(": ");
@@ -93,8 +98,8 @@ template <class Step>
   }
   return text;
 }
-// The same, and how the round begins.
-[[nodiscard]] std::string to_string(const round_plan& plan);
+// The same of the plan's own phases, or of what became of them, and how the round begins.
+[[nodiscard]] std::string to_string(const round_plan& plan, const phases_of<planned_step>& phases);
 
 // Leaves out all steps but those that options.steps names, if it names any.
 template <class Step>

@@ -70,6 +70,8 @@ class round_runner : public runner {
   virtual void end_exploring() { observe(nullptr); }
   // All threads have ended.
   virtual void check_live() = 0;
+  // The target was closed, in order; the machine is not watched.
+  virtual void check_closed() {}
 
   // ---- what all have ----
 
@@ -139,6 +141,7 @@ void round_runner<Kind>::begin_exploring() {
     how.points_one_in = 3;
     how.states_per_point = how.states_per_promise = 3;
     how.only_keep_one = true;
+    how.keep_caches = options_->kills;
   }
   observer_ = &begin_explorer(how);
   observe(observer_);
@@ -204,6 +207,7 @@ void round_runner<Kind>::run_until_crash() {
     machine.watch(true);
   }
   machine.watch(false);
+  if (is_last_phase()) check_closed();
   if (options.how == search::bounded && options.schedule_seed == 0) accesses_before_ = machine.accesses();
   counts_.accesses += machine.accesses();
   end_run();
@@ -225,8 +229,10 @@ bool round_runner<Kind>::crash() {
   if (kept.blocks == nullptr) return false;
   known_ = judge_.contents_of(explorer().image_of_kept());
   memory_.reset();
-  memory_.restore(kept.bytes.data(), kept.bytes.size());
+  const std::vector<std::byte>& durable = options_->kills ? kept.durable : kept.bytes;
+  memory_.restore(durable.data(), durable.size());
   memory_.restore_blocks(*kept.blocks, kept.top);
+  memory_.store_again(kept.waiting);
   drives().restore(kept.drives);
   return true;
 }

@@ -20,7 +20,7 @@ namespace pmlab::verify {
                                                                       std::uint64_t length) {
   if (options.threads == 1 && !has_threads) return nullptr;
   if (options.how == search::random || options.threads == 1)
-    return std::make_unique<random_schedule>(options.schedule_seed);
+    return std::make_unique<random_schedule>(options.schedule_seed, options.pauses);
   // Seed 0 pre-empts nowhere and so measures the run; then one pre-emption at every place; then two, at random places.
   length = std::max<std::uint64_t>(length, 1);
   const unsigned others = options.threads - 1;

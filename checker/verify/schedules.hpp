@@ -16,15 +16,29 @@ namespace pmlab::verify {
 // 80. Found to be better at finding races than priorities with few change points. In half of the runs a pre-empted
 // thread may sleep, in the middle of an operation, while the others finish complete operations: this exposes readers to
 // half-done updates.
+//
+// With `pauses`, threads run longer, and sleep just before atomic changes and publications: these mostly follow a read that
+// they rely on. The others then have time for a change of the structure, which a random place seldom leaves them there.
 class random_schedule final : public simulator::schedule {
  public:
-  explicit random_schedule(std::uint64_t seed) : random_(seed) {
+  explicit random_schedule(std::uint64_t seed, bool pauses = false) : random_(seed), pauses_(pauses) {
     constexpr std::uint64_t means[] = {6, 20, 20, 80};
     mean_ = means[random_.below(4)];
     puts_to_sleep_ = random_.one_in(2);
     // Long enough for others to reuse the memory that it reads.
     if (random_.one_in(4)) longest_sleep_ = 8000;
+    if (!pauses) return;
+    constexpr std::uint64_t longer_means[] = {40, 200, 1000};
+    constexpr std::uint64_t sleeps[] = {1000, 8000, 40000};
+    constexpr std::uint64_t rates[] = {2, 8, 32};
+    mean_ = longer_means[random_.below(3)];
+    longest_sleep_ = sleeps[random_.below(3)];
+    pauses_one_in_ = rates[random_.below(3)];
+    puts_to_sleep_ = true;
   }
+
+  [[nodiscard]] bool suspends_before_changes() const noexcept override { return pauses_; }
+  bool suspends_now() override { return asleep_ == nullptr && random_.one_in(pauses_one_in_); }
 
   std::uint64_t quantum() override {
     // Geometric, by doubling: half of the quanta are shorter than the mean's 0.7.
@@ -45,9 +59,11 @@ class random_schedule final : public simulator::schedule {
   // A waiting thread may wait for the sleeper.
   void put_to_sleep(simulator::fiber* current, simulator::turn why) {
     const std::uint64_t now = simulator::the_machine().accesses();
-    if (asleep_ != nullptr && (now >= wakes_ || (why != simulator::turn::time_is_up && random_.one_in(4))))
-      asleep_ = nullptr;
-    if (asleep_ != nullptr || why != simulator::turn::time_is_up || !random_.one_in(2)) return;
+    const bool others_wait = why == simulator::turn::yields || why == simulator::turn::blocked;
+    if (asleep_ != nullptr && (now >= wakes_ || (others_wait && random_.one_in(4)))) asleep_ = nullptr;
+    if (asleep_ != nullptr) return;
+    const bool sleeps = pauses_ ? why == simulator::turn::suspended : why == simulator::turn::time_is_up;
+    if (!sleeps || (!pauses_ && !random_.one_in(2))) return;
     asleep_ = current;
     wakes_ = now + 1 + random_.below(longest_sleep_);
   }
@@ -65,6 +81,8 @@ class random_schedule final : public simulator::schedule {
   }
 
   splitmix64 random_;
+  bool pauses_;
+  std::uint64_t pauses_one_in_ = 1;
   std::uint64_t mean_;
   std::uint64_t longest_sleep_ = 1000;  // accesses
   bool puts_to_sleep_;

@@ -105,6 +105,7 @@ const subject& combine(const std::string& text, const spec& given) {
   whole.ordered = std::any_of(parts.begin(), parts.end(), [](const subject* s) { return s->ordered; });
   whole.image_is_ordered = parts.front()->image_is_ordered;
   whole.key_of_hash = parts.front()->key_of_hash;
+  whole.keeps_room = std::any_of(parts.begin(), parts.end(), [](const subject* s) { return s->keeps_room; });
   whole.open_image = parts.front()->open_image;
   if (parts.size() > 1) whole.open_replica_on_image = parts[1]->open_image;
   whole.open_durable_part =
@@ -203,6 +204,7 @@ extern "C" void pmlab_verify_register(const pmlab::verify::subject* part) {
   known->loads = part->loads;
   known->iterates = part->iterates;
   known->key_of_hash = part->key_of_hash;
+  known->keeps_room = part->keeps_room;
   if (part->open_simulated) known->open_simulated = part->open_simulated;
   if (part->open_in_dram) known->open_in_dram = part->open_in_dram;
   known->drives = part->drives;

@@ -132,6 +132,8 @@ struct subject {
   bool iterates = false;          // it has iterators of keys: target::iterate
   // The key of a hash table with this hash, so that some of its segments can be filled before others. Or nullptr.
   std::uint64_t (*key_of_hash)(std::uint64_t hash) = nullptr;
+  // Closed, it keeps room for records to come, which the next opening frees.
+  bool keeps_room = false;
   // Its recovery differs from that of the index whose name it has.
   bool is_mutant = false;
   // A store on a drive of few blocks: it may answer `full`, though the memory refused it nothing, and its rounds do not

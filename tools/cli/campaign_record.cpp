@@ -38,6 +38,9 @@ json options_of(const verify_request& request, const verify::campaign_options& o
   if (request.pool_bytes != 0) j["pool_bytes"] = request.pool_bytes;
   j["crashes"] = o.crashes;
   j["schedules"] = o.schedules;
+  if (request.short_dram) j["short_dram"] = true;
+  if (request.kills) j["kills"] = true;
+  if (request.pauses) j["pauses"] = true;
   j["threads"] = o.round.threads;
   j["operations"] = o.round.operations;
   j["keys"] = o.round.keys;

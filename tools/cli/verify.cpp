@@ -138,6 +138,18 @@ void check_exhaustive(const verify_request& r, const CLI::App& app) {
   if (r.threads > 1) throw error("--exhaustive searches histories of one thread", "leave --threads out");
 }
 
+// The rounds with a kill go on behind it, and then crash.
+void check_kills(const verify_request& r) {
+  if (!r.kills) return;
+  if (r.schedules && !r.crashes) throw error("--kills is about crashes, and there are none", "give --crashes, too");
+  if (!r.library.empty() || r.exhaustive || r.performance || r.search == "bounded")
+    throw error("--kills is for random searches of indexes by name or subject",
+                "leave --library, --exhaustive, --performance and --search bounded out");
+  if (r.persistence == "eadr" || r.persistence == "gpf")
+    throw error(fmt::format("under {} a kill leaves nothing that a crash could take", r.persistence),
+                "leave --kills or --persistence out");
+}
+
 void check(const verify_request& r) {
   if (r.scoreboard) return check_scoreboard(r);
   if (r.clean_states != 0 || !r.markdown.empty())
@@ -168,6 +180,7 @@ void check(const verify_request& r) {
     throw error("--performance counts flushes and fences of one thread, without crashes",
                 "leave --crashes, --schedules, --threads and --persistence out");
   if (r.performance && r.seeds) throw error("--performance has no record of seeds", "give --seed and --rounds");
+  check_kills(r);
   if (r.schedules && r.threads == 1) throw error("one thread has one schedule", "give --threads 2 or more");
   if (!(r.budget > 0)) throw error("--budget must be more than 0 seconds", "leave it out for 60");
 }
@@ -206,7 +219,13 @@ command add_verify(CLI::App& program, const arguments& command_line) {
   app->add_flag("--every-state", r->every_state, "with --exhaustive: merge none, to check the search; short histories");
   app->add_option("--window", r->window,
                   "N, with --exhaustive: a line that has waited for N answers is written back; for ever if not given");
+  app->add_flag(
+      "--kills", r->kills,
+      "with --crashes, on a memory that does not write back at opening: first the process alone is killed, and "
+      "the next one goes on");
   app->add_flag("--schedules", r->schedules, "let threads pre-empt each other at any access");
+  app->add_flag("--pauses", r->pauses,
+                "suspend threads just before atomic changes and publications, while others change much");
   app->add_flag("--short-dram", r->short_dram, "let operator new fail: for once, for a while, or for good");
   app->add_option("--threads", r->threads, "N: logical threads; 4 with --schedules if not given, otherwise 1");
   app->add_option("--operations", r->operations,

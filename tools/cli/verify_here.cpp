@@ -85,6 +85,8 @@ campaign_options options_of(const verify_request& r) {
   o.schedule_follows_seed = !r.schedule_given;
   o.mixed = !r.schedule_given;
   o.round.short_dram = r.short_dram;
+  o.round.kills = r.kills;
+  o.round.pauses = r.pauses;
   o.round.steps = parse_steps(r.steps);
   o.budget_seconds = r.budget;
   o.rounds = r.rounds;
@@ -123,6 +125,8 @@ std::string replay_command(const verify_request& request, const std::string& nam
   if (round.crashes) text += " --crashes";
   if (round.threads > 1) text += " --schedules";
   if (round.short_dram) text += " --short-dram";
+  if (round.kills) text += " --kills";
+  if (round.pauses) text += " --pauses";
   text += fmt::format(" --threads {} --operations {} --keys {} --seed {}", round.threads, round.operations, round.keys,
                       round.seed);
   if (round.threads > 1) {
@@ -176,6 +180,8 @@ void print_reached(const verify::subject& kind) {
 bool verify_one(const verify_request& request, const verify::subject& kind, std::size_t others) {
   const std::string& name = kind.name;
   const campaign_options options = options_of(request);
+  if (request.kills && (kind.prefix != nullptr || kind.volume != nullptr))
+    throw error(name + " is a store, and --kills is for indexes", "leave one of them out");
   bench::progress shown(bench::progress::style_of_stderr(request.quiet));
   shown.pass(options.rounds == 0 ? fmt::format("{}: verifying for {} s", name, options.budget_seconds)
                                  : fmt::format("{}: verifying {} rounds", name, options.rounds));

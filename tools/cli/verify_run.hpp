@@ -32,8 +32,10 @@ struct verify_request {
   std::uint64_t pool_bytes = 0;  // of a library; 0: the usual
   bool crashes = false;
   std::string persistence = "adr";
+  bool kills = false;  // the process alone, before the crash
   bool schedules = false;
   bool short_dram = false;
+  bool pauses = false;
   std::string memory_order;  // sc, tso; empty: half of the rounds one, half the other
   bool exhaustive = false;   // every state of every crash point of one history
   bool every_state = false;  // with it: none is merged

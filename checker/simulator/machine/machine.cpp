@@ -42,6 +42,7 @@ void machine::begin(const machine_options& options) {
   limit_of_dram_ = {};
   limit_of_heap_ = {};
   dram_->quarantine(options.watch_freed);
+  suspends_ = options.who != nullptr && options.who->suspends_before_changes();
   fibers_.push_back(std::make_unique<fiber>());
   fiber& first = *fibers_.back();
   first.thread_pointer = reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());
@@ -188,7 +189,10 @@ void machine::saw(std::uintptr_t address, std::size_t bytes, access_kind kind, c
   if (options_.cost != nullptr) {
     if (current_->timed) charge(address, bytes, kind);
   }
-  if (accesses_ >= next_turn_) time_is_up();
+  if (accesses_ >= next_turn_)
+    time_is_up();
+  else if (kind == access_kind::read_modify_write)
+    before_change();
   const bool persistent = address - memory_start_ < memory_bytes_;
   if (options_.watch_freed && (persistent || dram_->contains(address))) check_freed(address, caller);
   if (buffering_) [[unlikely]] {
@@ -372,7 +376,10 @@ void machine::publish(persistent_memory& m, std::span<const pmlab_change> change
   };
   if (watching_) {
     current_->last_caller = caller;
-    if (++accesses_ >= next_turn_) time_is_up();
+    if (++accesses_ >= next_turn_)
+      time_is_up();
+    else
+      before_change();
     quietly(apply);
   } else {
     apply();

@@ -35,6 +35,7 @@ enum class access_kind : std::uint8_t { read, write, atomic_read, atomic_write, 
 enum class turn : std::uint8_t {
   time_is_up,  // the policy ended its turn
   yields,      // the fiber has nothing to do until another one has done something
+  suspended,   // the policy stops it just before an atomic change or a publication
   blocked,     // it waits, or has ended
 };
 
@@ -44,6 +45,9 @@ class schedule {
   virtual ~schedule() = default;
   // How many accesses the fiber that runs now may make before `next` is called; at least 1.
   virtual std::uint64_t quantum() = 0;
+  // True: `suspends_now` is called before each atomic change and publication, and decides.
+  [[nodiscard]] virtual bool suspends_before_changes() const noexcept { return false; }
+  virtual bool suspends_now() { return false; }
   // `runnable` is not empty, in the order of fibers' numbers; `current` is in it, unless it is blocked.
   virtual fiber* next(std::span<fiber* const> runnable, fiber* current, turn why) = 0;
 };
@@ -376,6 +380,9 @@ class machine {
   [[nodiscard]] bool copy_may_be_under_way(std::size_t bytes) const noexcept;
   void check_freed(std::uintptr_t address, const void* caller);
   void take_turn(turn why);
+  void before_change() {
+    if (suspends_ && fibers_.size() > 1 && options_.who->suspends_now()) take_turn(turn::suspended);
+  }
   void switch_to(fiber* next);
   [[nodiscard]] std::vector<fiber*>& runnable();
   [[nodiscard]] fiber* lowest_clock() noexcept;
@@ -389,6 +396,7 @@ class machine {
   void enter(fiber* f) noexcept;
   static boost::context::fiber run_fiber(machine& m, fiber* self, boost::context::fiber&& from);
 
+  bool suspends_ = false;  // as schedule::suspends_before_changes
   bool watching_ = false;
   bool running_ = false;
   bool last_was_written_range_ = false;

@@ -273,6 +273,20 @@ void persistent_memory::write_image(std::byte* target, std::span<const std::uint
   }
 }
 
+std::vector<waiting_line> persistent_memory::waiting() const {
+  std::vector<waiting_line> lines;
+  for (const std::uint32_t id : unpersisted_) lines.push_back({logs_[id].number, logs_[id].stores});
+  return lines;
+}
+
+void persistent_memory::store_again(std::span<const waiting_line> lines) {
+  for (const waiting_line& l : lines)
+    for (const logged_store& s : l.stores) {
+      memory_words(l.number)[s.word] = s.value;
+      store_word(l.number, s.word, s.caller);
+    }
+}
+
 void persistent_memory::crash(std::span<const std::uint32_t> choice) {
   for (const unpersisted_line& l : logs_) {
     if (l.stores.empty()) continue;

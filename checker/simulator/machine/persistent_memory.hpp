@@ -44,6 +44,12 @@ struct unpersisted_line {
   std::vector<logged_store> stores;  // in program order
 };
 
+// The stores of a line that a killed process has left in the caches.
+struct waiting_line {
+  std::uint32_t number = 0;
+  std::vector<logged_store> stores{};
+};
+
 // Flushes of one thread since its last fence.
 struct flushed_line {
   std::uint32_t line;
@@ -128,6 +134,11 @@ class persistent_memory {
   [[nodiscard]] const std::byte* durable() const noexcept { return durable_.start(); }
   // Writes the content after a crash to `target` (used_bytes() long): of the i-th unpersisted line, choice[i] stores.
   void write_image(std::byte* target, std::span<const std::uint32_t> choice) const noexcept;
+
+  // What a process that is killed now leaves in the caches.
+  [[nodiscard]] std::vector<waiting_line> waiting() const;
+  // Behind `restore`: these stores are visible, and not durable.
+  void store_again(std::span<const waiting_line> lines);
 
   // Replaces the content of this memory by a crash image: of the i-th unpersisted line, choice[i] stores.
   void crash(std::span<const std::uint32_t> choice);

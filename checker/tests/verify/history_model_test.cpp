@@ -218,6 +218,39 @@ TEST(history_model, a_load_that_is_cut_off_leaves_a_first_part) {
   EXPECT_TRUE(allowed(p, {{3, 31}, {9, 91}})) << "7 may be erased already";
 }
 
+TEST(history_model, a_kill_leaves_what_is_seen_until_a_change_is_acknowledged) {
+  history_model p({7, 9});
+  p.called(0, insert_1);
+  history_model absent = p;
+  p.go_on_after_kill(std::vector<entry>{{7, 1}});
+  p.called(0, find_it);
+  EXPECT_EQ(p.returned(0, find_it, found(1)), "");
+  EXPECT_TRUE(allowed(p, {{7, 1}}));
+  EXPECT_TRUE(allowed(p, {})) << "no answer was returned";
+  EXPECT_NE(p.judge({}, false), "") << "without a crash it is there";
+  p.called(0, update_3);
+  EXPECT_TRUE(allowed(p, {})) << "under way";
+  EXPECT_EQ(p.returned(0, update_3, updated), "");
+  EXPECT_FALSE(allowed(p, {})) << "acknowledged";
+  EXPECT_FALSE(allowed(p, {{7, 1}}));
+  EXPECT_TRUE(allowed(p, {{7, 3}}));
+
+  absent.go_on_after_kill({});
+  absent.called(0, insert_2);
+  EXPECT_EQ(absent.returned(0, insert_2, inserted), "") << "the killed one never takes effect";
+  EXPECT_FALSE(allowed(absent, {{7, 1}}));
+}
+
+TEST(history_model, a_kill_takes_nothing_that_was_answered) {
+  history_model p({7});
+  p.called(0, insert_1);
+  EXPECT_EQ(p.returned(0, insert_1, inserted), "");
+  p.called(0, find_it);
+  p.go_on_after_kill(std::vector<entry>{{7, 1}});
+  EXPECT_FALSE(allowed(p, {}));
+  EXPECT_TRUE(p.under_way().empty());
+}
+
 TEST(history_model, what_is_wrong_is_said_with_key_and_values) {
   history_model p({3, 7});
   p.there_before({3, 30});

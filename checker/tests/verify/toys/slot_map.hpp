@@ -141,6 +141,7 @@ class slot_map {
   [[nodiscard]] indexes::index_stats stats() const {
     indexes::index_stats result;
     result.medium_bytes = sizeof(table);
+    if constexpr (requires { rules_.kept_bytes(); }) result.medium_bytes += rules_.kept_bytes();
     for (slot& s : table_.all) {
       if (s.taken.load(std::memory_order_acquire) == 0 || !rules_.is_live(s)) continue;
       ++result.entries;
