@@ -8,9 +8,9 @@
 
 #ifndef __ASSEMBLER__
 
+#ifdef __cplusplus
 #include <string.h>
 
-#ifdef __cplusplus
 #define __builtin_memcpy ::memcpy
 #define __builtin_memmove ::memmove
 #define __builtin_memset ::memset
@@ -21,6 +21,12 @@ inline void pmlab_prefetch(const volatile void* address, int /*for_writing*/ = 0
 }
 #define __builtin_prefetch ::pmlab_prefetch
 #else
+// In C, no header of the system before the source's own: it may choose their features by macros.
+void* memcpy(void*, const void*, __SIZE_TYPE__);
+void* memmove(void*, const void*, __SIZE_TYPE__);
+void* memset(void*, int, __SIZE_TYPE__);
+void pmlab_machine_prefetch(const void* address, __SIZE_TYPE__ bytes);
+#define __builtin_prefetch(address, ...) pmlab_machine_prefetch((const void*)(address), 1)
 #define __builtin_memcpy memcpy
 #define __builtin_memmove memmove
 #define __builtin_memset memset
