@@ -225,6 +225,7 @@ std::string index_judge::work_on(target& index, image_medium* medium) {
     std::size_t which = random_->below(known);
     step s{random_action(*random_, {}), model_[which].first, random_->next()};
     if (kind_.reserves_sentinels && s.what == action::upsert) s.what = action::update;
+    s.what = in_place_of(s.what, kind_.missing);
     if (is_long && !random_->one_in(4)) {
       // Beside a known key, where no key of the run is.
       const std::uint64_t fresh = model_[which].first ^ (random_->next() >> 20);

@@ -150,7 +150,8 @@ void close_running() {
 
 }  // namespace
 
-const subject& load_library(const std::string& path, bool scans, std::size_t pool_bytes) {
+const subject& load_library(const std::string& path, bool scans, std::size_t pool_bytes,
+                            const missing_operations& missing) {
   simulator::check_simulated(path);
   simulator::check_debug_information(path);
   subject& kind = library_kind();
@@ -160,6 +161,10 @@ const subject& load_library(const std::string& path, bool scans, std::size_t poo
   }
   static_cast<void>(served_path());  // this process's
   kind.name = std::filesystem::path(path).filename().string();
+  if (missing.update || missing.erase)
+    kind.name += std::string(" without ") + (missing.update ? "update" : "") +
+                 (missing.update && missing.erase ? "," : "") + (missing.erase ? "remove" : "");
+  kind.missing = missing;
   kind.ordered = kind.image_is_ordered = scans;
   kind.reserves_sentinels = true;
   kind.open_simulated = open_running;

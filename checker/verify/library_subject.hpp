@@ -14,9 +14,11 @@ class reached_code;
 inline constexpr std::size_t usual_pool_bytes = std::size_t{32} << 20;
 
 // Loads the library, twice: one copy runs on the machine, and the other, untouched, recovers after crashes. Throws
-// pmlab::error: it cannot be loaded, is not instrumented, or has no debug information. One library per process.
+// pmlab::error: it cannot be loaded, is not instrumented, or has no debug information. One library per process. The
+// subject's name lists the missing operations.
 [[nodiscard]] const subject& load_library(const std::string& path, bool scans,
-                                          std::size_t pool_bytes = usual_pool_bytes);
+                                          std::size_t pool_bytes = usual_pool_bytes,
+                                          const missing_operations& missing = {});
 
 // The functions that runs and recoveries of the loaded library reach; null: `kind` is another subject.
 [[nodiscard]] const reached_code* code_of(const subject& kind);

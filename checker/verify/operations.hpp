@@ -165,6 +165,18 @@ struct step_mix {
   return roll < mix.insert + mix.update + mix.upsert + mix.erase ? action::erase : action::find;
 }
 
+// What an index does not have.
+struct missing_operations {
+  bool update = false;
+  bool erase = false;
+};
+
+// The operation that an index has in the place of `a`.
+[[nodiscard]] constexpr action in_place_of(action a, const missing_operations& missing) noexcept {
+  if (a == action::update && missing.update) return action::insert;
+  return a == action::erase && missing.erase ? action::find : a;
+}
+
 // Sets of keys that are hard on an index, each in its own way.
 enum class key_set : std::uint8_t {
   few,         // sixteen keys: the same slots again and again

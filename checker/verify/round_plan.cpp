@@ -52,7 +52,8 @@ class planner {
       if (which == 1) plan_.space_of_copies = {};
     }
     for (unsigned p = 0; p <= options_.reopenings; ++p) plan_.phases.emplace_back(options_.threads);
-    if (options_.thin)
+    // Nodes become thin by erasures.
+    if (options_.thin && !kind_.missing.erase)
       thin();
     else
       usual();
@@ -222,6 +223,7 @@ class planner {
           s.what = {random_action(source_, mix_of(i)), plan_.keys[source_.below(plan_.keys.size())],
                     source_.one_in(4) && !kind_.reserves_sentinels ? source_.below(3) : ++unique_};
           if (kind_.reserves_sentinels && s.what.what == action::upsert) s.what.what = action::insert;
+          s.what.what = in_place_of(s.what.what, kind_.missing);
           if (hot != 0 && !source_.one_in(4)) s.what.key = plan_.keys[source_.below(std::min(hot, plan_.keys.size()))];
           const bool adds_key = s.what.what == action::insert || s.what.what == action::upsert;
           if (options_.grown && adds_key && next_fresh < fresh_.size()) s.what.key = fresh_[next_fresh++];

@@ -169,6 +169,9 @@ struct subject {
   // For a combination with a replica of its data: the replica's index on an image, so that it can run out of space as
   // well. Or nullptr.
   std::unique_ptr<target> (*open_replica_on_image)(image_medium& medium) = nullptr;
+
+  // Rounds never use these.
+  missing_operations missing{};
 };
 
 // A combination of indexes: a cache in front of one, or several of them side by side. Its specification

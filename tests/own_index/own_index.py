@@ -12,6 +12,7 @@ PMLAB, INCLUDE, BUILT = [os.path.abspath(path) for path in sys.argv[1:4]]
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 TABLE = os.path.join(ROOT, "examples", "own_index", "table.cpp")
 LOG = os.path.join(ROOT, "examples", "own_index", "log.cpp")
+TREE = os.path.join(ROOT, "examples", "own_index", "search_tree_library.cpp")
 FAULTY = os.path.join(ROOT, "tests", "own_index", "faulty.cpp")
 
 

@@ -2,7 +2,7 @@
 import os
 import shlex
 
-from own_index import BUILT, FAULTY, LOG, TABLE, OwnIndexTest, line_of, main
+from own_index import BUILT, FAULTY, LOG, TABLE, TREE, OwnIndexTest, line_of, main
 
 SHORT = ["--budget", "4"]
 
@@ -56,10 +56,30 @@ class Verify(OwnIndexTest):
                                environment={"ODD": "remembers"})
         self.assertIn("no violation", output)
 
+    def test_operations_that_a_library_does_not_have_are_never_used(self):
+        library = self.build("tree", TREE, "-include", "pmlab/pibench/pool_malloc.h")
+        for lacks, status in (([], 1), (["--without", "update"], 1), (["--without", "remove"], 1),
+                              (["--without", "update,remove"], 0), (["--without", "scan,remove,update"], 0)):
+            output, _ = self.pmlab("verify", "--library", library, "--crashes", "--shrink", "0", *SHORT, *lacks,
+                                   status=status)
+            if status == 0:
+                self.assertTrue(output.startswith("libtree.so without update,remove: "), output)
+
+    def test_a_violation_is_found_again_without_these_operations(self):
+        library = self.build("tree_faulty", TREE, "-DWITHOUT_FLUSH", "-include", "pmlab/pibench/pool_malloc.h")
+        output = self.expect_found(library, "--crashes", "--without", "update,remove")
+        self.assertIn("search_tree.hpp:", next(line for line in output.splitlines() if line.startswith("  lost: ")))
+        replay = shlex.split(output.split("to reproduce it:\n", 1)[1].splitlines()[0])
+        again, _ = self.pmlab(*replay[1:], status=1)
+        self.assertTrue(again.startswith("libtree_faulty.so without update,remove: "), again)
+
     def test_bad_input(self):
         self.assert_refused(["there is no library ./libnot.so"], "verify", "--library", "./libnot.so")
         native = self.build("native", TABLE, "-lpmem", compiler="g++")
         self.assert_refused(["not built for the simulated machine", "pmlab-c++"], "verify", "--library", native)
+        self.assert_refused(["--without 'updat'", "update, remove"], "verify", "--library", native, "--without", "updat")
+        self.assert_refused(["--without", "--library FILE.so"], "verify", "--index", "cceh", "--without", "update")
+        self.assert_refused(["--scans"], "verify", "--library", native, "--scans", "--without", "scan")
         objects = self.build("objects", TABLE, "-Wl,--no-as-needed", "-lpmemobj")
         self.assert_refused(["libpmemobj"], "verify", "--library", objects)
         other = self.build("other", TABLE, "-Dcreate_tree=make_tree")

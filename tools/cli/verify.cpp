@@ -123,6 +123,23 @@ std::uint64_t read_pool_size(const std::string& text, const verify_request& r) {
   return bytes;
 }
 
+void read_without(const std::vector<std::string>& names, verify_request& r) {
+  if (r.library.empty())
+    throw error("--without names operations that a library does not have", "give --library FILE.so, too");
+  for (const std::string& name : names) {
+    if (name == "scan") {
+      if (r.scans) throw error("--scans excludes --without scan", "give one of them");
+    } else if (name == "update") {
+      r.without_update = true;
+    } else if (name == "remove") {
+      r.without_remove = true;
+    } else {
+      throw error(fmt::format("--without '{}' is no operation that a library may lack", name),
+                  "use update, remove or scan");
+    }
+  }
+}
+
 void check_exhaustive(const verify_request& r, const CLI::App& app) {
   if (r.every_state && !r.exhaustive) throw error("--every-state is a form of --exhaustive", "give --exhaustive, too");
   if (app.count("--window") != 0 && (!r.exhaustive || r.window == 0))
@@ -192,6 +209,7 @@ command add_verify(CLI::App& program, const arguments& command_line) {
   const auto given = std::make_shared<std::vector<std::string>>();
   const auto seeds = std::make_shared<std::string>();
   const auto pool_size = std::make_shared<std::string>();
+  const auto without = std::make_shared<std::vector<std::string>>();
   CLI::App* const app =
       program.add_subcommand("verify", "Searches for crashes and schedules that an index does not survive");
   app->add_option("--index", *given,
@@ -203,6 +221,11 @@ command add_verify(CLI::App& program, const arguments& command_line) {
                   "FILE.so: a shared object that registers an index for verification, or a combination for --index");
   app->add_option("--library", r->library, "FILE.so: a library with PiBench's interface, built by scripts/pmlab-c++");
   app->add_flag("--scans", r->scans, "scan the library too: it orders keys as unsigned integers of this machine");
+  app->add_option("--without", *without,
+                  "update,remove: operations that the library does not have, and that no round uses; it has no scan "
+                  "unless\n--scans is given")
+      ->delimiter(',')
+      ->type_name("");
   app->add_option("--pool-size", *pool_size, "SIZE: pool_size of the library, such as 512MiB; 32 MiB if not given");
   app->add_option("--persistence", r->persistence,
                   "adr | eadr | gpf | gpf-may-fail: what the platform saves when the power fails; adr if not given");
@@ -284,13 +307,14 @@ command add_verify(CLI::App& program, const arguments& command_line) {
       "  pmlab verify --scoreboard\n"
       "  pmlab verify --io-log run.log --check ./open-and-check\n"
       "  pmlab verify --program './store run {}' --check './store check'");
-  return {app, [r, given, seeds, pool_size, app, command_line] {
+  return {app, [r, given, seeds, pool_size, without, app, command_line] {
             r->indexes = index_names(*given);
             r->scoreboard = app->count("--scoreboard") != 0;
             r->schedule_given = app->count("--schedule") != 0;
             if (app->count("--seeds") != 0) r->seeds = read_seeds(*seeds);
             // How far it gets depends on the machine's speed; the record of a range does not.
             if (r->seeds && app->count("--shrink") == 0) r->shrink = 0;
+            if (!without->empty()) read_without(*without, *r);
             if (!pool_size->empty()) r->pool_bytes = read_pool_size(*pool_size, *r);
             check_seeds(*r, *app);
             check_exhaustive(*r, *app);

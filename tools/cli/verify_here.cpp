@@ -118,6 +118,7 @@ std::string replay_command(const verify_request& request, const std::string& nam
   std::string text = "pmlab verify ";
   if (!request.library.empty())
     text += "--library " + request.library + (request.scans ? " --scans" : "") +
+            (request.without_update ? " --without update" : "") + (request.without_remove ? " --without remove" : "") +
             (request.pool_bytes != 0 ? fmt::format(" --pool-size {}", request.pool_bytes) : "");
   else
     text += made_with(request, name);
@@ -291,7 +292,8 @@ int verify(const verify_request& request, const arguments& command_line) {
   std::vector<const verify::subject*> kinds;
   if (!request.library.empty())
     kinds.push_back(&verify::load_library(request.library, request.scans,
-                                          request.pool_bytes != 0 ? request.pool_bytes : verify::usual_pool_bytes));
+                                          request.pool_bytes != 0 ? request.pool_bytes : verify::usual_pool_bytes,
+                                          {.update = request.without_update, .erase = request.without_remove}));
   if (!request.subject.empty()) {
     const std::string loaded = verify::load_subject(request.subject);
     simulator::check_debug_information(request.subject);

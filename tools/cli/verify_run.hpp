@@ -29,6 +29,8 @@ struct verify_request {
   std::string subject;  // a shared object that registers one
   std::string library;  // a third-party one, with PiBench's interface
   bool scans = false;
+  bool without_update = false;  // the library has none
+  bool without_remove = false;
   std::uint64_t pool_bytes = 0;  // of a library; 0: the usual
   bool crashes = false;
   std::string persistence = "adr";
