@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <system_error>
 #include <vector>
 
@@ -45,6 +46,12 @@ T read_at(const std::vector<char>& bytes, std::size_t at) {
   return value;
 }
 
+// The loaded copies, and the library of each.
+std::map<std::string, std::string>& originals() {
+  static std::map<std::string, std::string> of_copies;
+  return of_copies;
+}
+
 // Unique symbols become global ones. A file that is not as expected stays as it is: the loader judges it.
 void make_symbols_its_own(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -76,7 +83,13 @@ pibench::library fresh_copy(const std::string& path) {
   // The loader knows a library by its file.
   const copied_file copy(path);
   make_symbols_its_own(copy.path());
+  originals()[copy.path().string()] = path;
   return pibench::library(copy.path().string(), path);
+}
+
+std::string original_of(const std::string& name) {
+  const auto found = originals().find(name);
+  return found == originals().end() ? name : found->second;
 }
 
 }  // namespace pmlab::verify

@@ -12,4 +12,8 @@ namespace pmlab::verify {
 // symbols are not. Throws pmlab::error: it cannot be copied or loaded.
 [[nodiscard]] pibench::library fresh_copy(const std::string& path);
 
+// The library that the loaded file `name` is a copy of, whose code has the same offsets: the copy's own file is gone.
+// `name`, if it is none.
+[[nodiscard]] std::string original_of(const std::string& name);
+
 }  // namespace pmlab::verify

@@ -1,5 +1,6 @@
 // Where in the source an address of code is.
 #include "checker/verify/source_lines.hpp"
+#include "checker/verify/library_copy.hpp"
 
 #include <algorithm>
 #include <array>
@@ -42,7 +43,7 @@ std::vector<std::string> lines_at(const Dl_info& object, std::uintptr_t address)
   const std::uintptr_t offset = address - 1 - reinterpret_cast<std::uintptr_t>(object.dli_fbase);
   std::array<char, 32> hex;
   std::snprintf(hex.data(), hex.size(), "%#lx", static_cast<unsigned long>(offset));
-  return lines_of_command("addr2line -Cfi -e '" + std::string(object.dli_fname) + "' " + hex.data() + " 2>/dev/null");
+  return lines_of_command("addr2line -Cfi -e '" + original_of(object.dli_fname) + "' " + hex.data() + " 2>/dev/null");
 }
 
 // `submitter`: "" rather than a helper for block devices.
@@ -60,7 +61,7 @@ std::string place_of(std::uintptr_t address, bool submitter = false) {
   std::array<char, 32> hex;
   std::snprintf(hex.data(), hex.size(), "+%#lx",
                 static_cast<unsigned long>(address - 1 - reinterpret_cast<std::uintptr_t>(object.dli_fbase)));
-  return object.dli_fname + std::string(hex.data());
+  return original_of(object.dli_fname) + hex.data();
 }
 
 // Addresses with | between them, each the caller of the one before: the place that requested a helper's work.

@@ -50,6 +50,10 @@ class Verify(OwnIndexTest):
                                         status=1)
             self.assertIn(word, output)
             self.assertEqual(errors, "")
+            # Recovery runs in a copy of the library, whose file is gone.
+            self.assertNotIn("-copy.so", output)
+            if how == "HANGS":
+                self.assertIn("faulty.cpp:", output.split("lost:", 1)[0])
 
     def test_variables_of_inline_code_have_their_values_after_loading_in_recovery(self):
         output, _ = self.pmlab("verify", "--library", os.path.join(BUILT, "libown_odd.so"), "--crashes", *SHORT,
