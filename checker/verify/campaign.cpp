@@ -235,6 +235,16 @@ std::vector<part> parts_of(const campaign_options& whole) {
   return {{schedules, first_share}, {crashes, first_share}, {rest, 1 - 2 * first_share}};
 }
 
+// The part goes on at this seed. False: it has no more rounds.
+bool skip_to(campaign_options& options, std::uint64_t seed) {
+  const std::uint64_t done = seed - options.round.seed;
+  options.round.seed = seed;
+  if (options.rounds == 0) return true;
+  if (done >= options.rounds) return false;
+  options.rounds -= done;
+  return true;
+}
+
 }  // namespace
 
 campaign_result run_campaign(const subject& kind, const campaign_options& options,
@@ -243,27 +253,35 @@ campaign_result run_campaign(const subject& kind, const campaign_options& option
   const auto start = clock::now();
   const double budget = options.rounds == 0 ? options.budget_seconds : std::max(options.budget_seconds, 600.0);
   double shares = 0;
-  child_outcome outcome;
-  for (const part& p : parts_of(options)) {
+  const std::function<void(const round_counts&)> tick =
+      progress ? std::function<void(const round_counts&)>(
+                     [&](const round_counts& counts) { progress(counts, seconds_since(start)); })
+               : std::function<void(const round_counts&)>();
+  std::vector<part> parts = parts_of(options);
+  for (part& p : parts) {
     shares += p.share;
-    const double left = shares * budget - seconds_since(start);
-    outcome = run_part(kind, p.options, left, result.counts,
-                       progress ? std::function<void(const round_counts&)>(
-                                      [&](const round_counts& counts) { progress(counts, seconds_since(start)); })
-                                : std::function<void(const round_counts&)>());
-    if (outcome.violated || !outcome.problem.empty()) break;
+    bool goes_on = true;
+    while (goes_on) {
+      const double left = shares * budget - seconds_since(start);
+      child_outcome outcome = run_part(kind, p.options, left, result.counts, tick);
+      result.problem = outcome.problem;
+      result.remedy = outcome.remedy;
+      if (!outcome.problem.empty() || !outcome.violated) break;
+      violation found;
+      found.what = std::move(outcome.what);
+      found.round = std::move(outcome.round);
+      found.history = std::move(outcome.history);
+      found.operations = kept_steps(found.round).size();
+      if (!options.goes_on || !options.goes_on(found)) {
+        result.found = std::move(found);
+        break;
+      }
+      goes_on = skip_to(p.options, found.round.seed + 1) && seconds_since(start) < shares * budget;
+    }
+    if (result.found || !result.problem.empty()) break;
   }
-  result.problem = outcome.problem;
-  result.remedy = outcome.remedy;
-  if (outcome.violated) {
-    violation found;
-    found.what = outcome.what;
-    found.round = outcome.round;
-    found.history = outcome.history;
-    found.operations = kept_steps(found.round).size();
-    if (options.shrink_seconds > 0 && !is_bounded(options)) shorten(kind, found, options.shrink_seconds);
-    result.found = std::move(found);
-  }
+  if (result.found && options.shrink_seconds > 0 && !is_bounded(options))
+    shorten(kind, *result.found, options.shrink_seconds);
   result.seconds = seconds_since(start);
   return result;
 }

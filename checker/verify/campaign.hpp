@@ -20,6 +20,13 @@ enum class memory_order : std::uint8_t {
   tso,      // x86's: through store buffers
 };
 
+struct violation {
+  std::string what;                  // code addresses in braces
+  round_options round;               // that shows it
+  std::vector<std::string> history;  // its operations
+  std::size_t operations = 0;        // before it was made shorter
+};
+
 struct campaign_options {
   round_options round;  // seed: of the first round; the following ones count up
   bool crashes = true;
@@ -33,13 +40,9 @@ struct campaign_options {
   std::uint64_t rounds = 0;    // 0: as many as the budget allows
   unsigned jobs = 1;           // processes that have rounds at the same time
   double shrink_seconds = 20;  // for making the history of a violation shorter
-};
-
-struct violation {
-  std::string what;                  // code addresses in braces
-  round_options round;               // that shows it
-  std::vector<std::string> history;  // its operations
-  std::size_t operations = 0;        // before it was made shorter
+  // Called with each violation, before its history is made shorter. True: the search goes on with the next seed, for
+  // the rest of its budget or rounds. Empty: the first one ends it. Not for a bounded search.
+  std::function<bool(const violation&)> goes_on{};
 };
 
 struct campaign_result {

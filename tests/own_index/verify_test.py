@@ -1,5 +1,6 @@
 """`pmlab verify --library`: finds the bugs of the examples, and nothing where there is none."""
 import os
+import re
 import shlex
 
 from own_index import BUILT, FAULTY, LOG, TABLE, TREE, OwnIndexTest, line_of, main
@@ -21,6 +22,32 @@ class Verify(OwnIndexTest):
         self.assertEqual(replay[:2], ["pmlab", "verify"])
         again, _ = self.pmlab(*replay[1:], status=1)
         self.assertIn(lost.rsplit(",", 1)[1], again)
+
+    def test_all_lists_each_violation_once_and_known_passes_it_over(self):
+        verify = ["verify", "--library", self.build("table", TABLE), "--crashes", "--rounds", "12", "--quiet"]
+        output, _ = self.pmlab(*verify, "--all", status=1)
+        listed = [line for line in output.splitlines() if "; pmlab verify " in line]
+        self.assertTrue(any(f"table.cpp:{line_of(TABLE, 'key.store(removed)')} (remove)" in line for line in listed),
+                        output)
+        self.assertTrue(all(re.search(r"so: key N is .*, .*table.cpp:\d+ \(", line) for line in listed), output)
+        groups = [line.split("; pmlab verify ", 1)[0] for line in listed]
+        self.assertEqual(len(groups), len(set(groups)), output)
+        self.pmlab(*shlex.split(listed[0].split("; pmlab ", 1)[1]), status=1)
+        known = os.path.join(self.folder, "known")
+        with open(known, "w", encoding="utf-8") as f:
+            f.write(output)
+        for how in (["--all"], []):
+            output, _ = self.pmlab(*verify, *how, "--known", known)
+            self.assertIn("no other violation", output)
+            self.assertIn(f"  {len(listed)} known violation", output)
+        with open(known, "w", encoding="utf-8") as f:
+            f.write(listed[0].replace(" (remove)", " (elsewhere)"))
+        output, _ = self.pmlab(*verify, "--known", known, status=1)
+        self.assertIn("1 VIOLATION", output)
+        for path, text in ((os.path.join(self.folder, "absent"), "cannot read"), (self.folder, "cannot read"),
+                           (TABLE, "no line of")):
+            self.assert_refused([text], *verify, "--known", path)
+        self.assert_refused(["--all"], "verify", "--index", "cceh", "--all", "--exhaustive")
 
     def test_the_fixed_table_is_clean(self):
         library = self.build("table_fixed", TABLE, "-DFIXED")

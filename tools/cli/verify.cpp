@@ -114,6 +114,19 @@ void check_seeds(const verify_request& r, const CLI::App& app) {
     throw error("bounded search stays with the operations of one seed", "use --search random with --seeds");
 }
 
+void check_known(const verify_request& r, const CLI::App& app) {
+  if (!r.all && app.count("--known") == 0) return;
+  for (const char* const other :
+       {"--seeds", "--exhaustive", "--performance", "--scoreboard", "--io-log", "--program", "--steps"})
+    if (app.count(other) != 0)
+      throw error(fmt::format("--all and --known are about the rounds of a search, and {} has none", other),
+                  "leave one of them out");
+  if (r.search == "bounded")
+    throw error("--all and --known go on with the next seed, and bounded search stays with one", "use --search random");
+  if (r.all && app.count("--shrink") != 0)
+    throw error("--all lists violations without their histories, so --shrink has no effect", "leave one of them out");
+}
+
 std::uint64_t read_pool_size(const std::string& text, const verify_request& r) {
   if (r.library.empty()) throw error("--pool-size is the size of a library's pool", "give --library FILE.so, too");
   const std::uint64_t bytes = parse_bytes(text, "--pool-size");
@@ -268,6 +281,8 @@ command add_verify(CLI::App& program, const arguments& command_line) {
   app->add_option("--search", r->search, "random | bounded: pre-emptions at random, or one or two at every place");
   app->add_option("--schedule", r->schedule, "S: of the first round's schedule; the round's own seed if not given");
   app->add_option("--steps", r->steps, "N,N,...: only these operations of a round, as a violation names them");
+  app->add_flag("--all", r->all, "go on after a violation: list all distinct ones, a line each");
+  app->add_option("--known", r->known, "FILE: lines that --all has printed; these violations are passed over");
   app->add_option("--shrink", r->shrink, "SECONDS spent on making the history of a violation shorter");
   app->add_option("--io-log", r->io_log,
                   "FILE: a log of blocks::recorded; checks the states that a crash may have left on its device");
@@ -295,7 +310,7 @@ command add_verify(CLI::App& program, const arguments& command_line) {
   app->footer(
       "Without --crashes and --schedules, both. A violation ends the search of its index: it is printed with the\n"
       "shortest history that shows it, the store that was lost, and the command that shows it again. With --seeds the\n"
-      "search goes on, and a history is as long as its round, unless --shrink is given.\n"
+      "search goes on, and a history is as long as its round, unless --shrink is given. With --all it goes on, too.\n"
       "Status: 0 no violation; 1 a violation, or with --performance a line without a reason; 2 bad input; 3 the "
       "budget\n"
       "ended before an --exhaustive search did, or before each crash point of a --program had its first states.\n\n"
@@ -304,6 +319,7 @@ command add_verify(CLI::App& program, const arguments& command_line) {
       "  pmlab verify --index fast_fair --exhaustive --operations 1000\n"
       "  pmlab verify --index fp_tree --seeds 1..6400 --out campaign\n"
       "  pmlab verify --library ./libmine.so --crashes\n"
+      "  pmlab verify --library ./libmine.so --all > known; pmlab verify --library ./libmine.so --all --known known\n"
       "  pmlab verify --scoreboard\n"
       "  pmlab verify --io-log run.log --check ./open-and-check\n"
       "  pmlab verify --program './store run {}' --check './store check'");
@@ -319,6 +335,7 @@ command add_verify(CLI::App& program, const arguments& command_line) {
             check_seeds(*r, *app);
             check_exhaustive(*r, *app);
             check_jobs(*r, *app);
+            check_known(*r, *app);
             r->keys_given = app->count("--keys") != 0;
             r->budget_given = app->count("--budget") != 0;
             check(*r);

@@ -9,6 +9,7 @@
 #include "checker/verify/source_lines.hpp"
 #include "checker/verify/subjects.hpp"
 #include "tools/cli/campaign_record.hpp"
+#include "tools/cli/known_violations.hpp"
 #include "tools/cli/verify_performance.hpp"
 #include "tools/cli/verify_run.hpp"
 #include <pmlab/base/error.hpp>
@@ -177,15 +178,30 @@ void print_reached(const verify::subject& kind) {
   fmt::print("\n");
 }
 
-// True: no violation. `others`: indexes that will be verified after this one.
-bool verify_one(const verify_request& request, const verify::subject& kind, std::size_t others) {
+// True: no violation that counts. `others`: indexes that will be verified after this one.
+bool verify_one(const verify_request& request, const verify::subject& kind, std::size_t others,
+                known_violations& known) {
   const std::string& name = kind.name;
-  const campaign_options options = options_of(request);
+  campaign_options options = options_of(request);
   if (request.kills && (kind.prefix != nullptr || kind.volume != nullptr))
     throw error(name + " is a store, and --kills is for indexes", "leave one of them out");
   bench::progress shown(bench::progress::style_of_stderr(request.quiet));
   shown.pass(options.rounds == 0 ? fmt::format("{}: verifying for {} s", name, options.budget_seconds)
                                  : fmt::format("{}: verifying {} rounds", name, options.rounds));
+  known.begin_subject();
+  std::size_t listed = 0;
+  if (request.all || !request.known.empty())
+    options.goes_on = [&](const verify::violation& found) {
+      const std::string line = line_of(name, found);
+      if (known.holds(line)) return true;
+      if (!request.all) return false;
+      shown.clear();
+      fmt::print("{}{}\n", line, replay_command(request, name, found.round));
+      std::fflush(stdout);
+      known.add(line);
+      ++listed;
+      return true;
+    };
   const campaign_result result = verify::run_campaign(kind, options, [&](const round_counts& counts, double seconds) {
     shown.show(
         fmt::format("{} rounds, {} crash states, {} schedules", counts.rounds, counts.crash.states, counts.schedules),
@@ -194,15 +210,21 @@ bool verify_one(const verify_request& request, const verify::subject& kind, std:
   shown.clear();
   check_able(name, result);
   const bool explored = result.counts.rounds != 0 || result.counts.crash.judged != 0;
-  if (!explored && !result.found)
+  const bool some = result.found || listed != 0 || known.seen() != 0;
+  if (!explored && !some)
     throw error(fmt::format("{} was not explored: in {:.1f} s no round has ended, and no crash state was judged", name,
                             result.seconds),
                 "give a larger --budget");
   fmt::print("{}: {} in {:.1f} s: {}\n", name, counts_in_words(result.counts, result.seconds), result.seconds,
-             result.found ? "1 VIOLATION" : "no violation");
+             result.found || listed == 1 ? "1 VIOLATION"
+             : listed != 0               ? fmt::format("{} VIOLATIONS", listed)
+             : known.seen() != 0         ? "no other violation"
+                                         : "no violation");
+  if (const std::size_t seen = known.seen(); seen != 0)
+    fmt::print("  {} known violation{} seen again\n", seen, seen == 1 ? " was" : "s were");
   if (!result.found) {
     print_reached(kind);
-    return true;
+    return listed == 0;
   }
   print(*result.found, replay_command(request, name, result.found->round));
   return false;
@@ -310,7 +332,9 @@ int verify(const verify_request& request, const arguments& command_line) {
       clean = print_performance(*kind, options_of(request), request.quiet) && clean;
     return clean ? success : failure;
   }
-  for (std::size_t i = 0; i < kinds.size(); ++i) clean = verify_one(request, *kinds[i], kinds.size() - i - 1) && clean;
+  known_violations known(request.known);
+  for (std::size_t i = 0; i < kinds.size(); ++i)
+    clean = verify_one(request, *kinds[i], kinds.size() - i - 1, known) && clean;
   return clean ? success : failure;
 }
 

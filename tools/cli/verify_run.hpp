@@ -72,6 +72,8 @@ struct verify_request {
   std::string markdown;            // the file of the page
   std::string program;  // a command that runs a program with a pool: its crash states, in place of an index's
   std::string after;    // the mark of it from which on it is crashed
+  bool all = false;     // a violation does not end the search
+  std::string known;    // a file of violations that do not count
   std::string keep;     // path of its first unsound state; empty: its name, in this folder
 };
 
