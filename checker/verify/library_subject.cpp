@@ -9,12 +9,17 @@
 #include "checker/verify/silent_stdout.hpp"
 #include <pmlab/pibench/library.hpp>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
+#include <signal.h>
 #include <unistd.h>
 
 namespace pmlab::verify {
@@ -104,7 +109,8 @@ class pool_name {
   pool_name() : owner_(::getpid()) {
     namespace fs = std::filesystem;
     const fs::path folder = fs::canonical(fs::is_directory("/dev/shm") ? "/dev/shm" : "/tmp");
-    path_ = (folder / ("pmlab-verify-" + std::to_string(owner_))).string();
+    remove_those_of_killed(folder);
+    path_ = (folder / (std::string(prefix) + std::to_string(owner_))).string();
   }
   pool_name(const pool_name&) = delete;
   pool_name& operator=(const pool_name&) = delete;
@@ -117,6 +123,19 @@ class pool_name {
   }
 
  private:
+  static constexpr std::string_view prefix = "pmlab-verify-";
+
+  // SIGKILL leaves the files of its process behind, with its number in their names.
+  static void remove_those_of_killed(const std::filesystem::path& folder) {
+    std::error_code failed;
+    for (const auto& file : std::filesystem::directory_iterator(folder, failed)) {
+      const std::string name = file.path().filename().string();
+      if (!name.starts_with(prefix) || !name.ends_with(".pool")) continue;
+      const auto process = static_cast<pid_t>(std::strtol(name.c_str() + prefix.size(), nullptr, 10));
+      if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH) std::remove(file.path().c_str());
+    }
+  }
+
   pid_t owner_;
   std::string path_;
 };

@@ -1,9 +1,12 @@
 """`pmlab verify --library`: finds the bugs of the examples, and nothing where there is none."""
+import glob
 import os
 import re
 import shlex
+import subprocess
+import time
 
-from own_index import BUILT, FAULTY, LOG, TABLE, TREE, OwnIndexTest, line_of, main
+from own_index import BUILT, FAULTY, LOG, PMLAB, TABLE, TREE, OwnIndexTest, line_of, main
 
 SHORT = ["--budget", "4"]
 
@@ -63,6 +66,26 @@ class Verify(OwnIndexTest):
     def test_several_processes_have_a_pool_each(self):
         output, _ = self.pmlab("verify", "--library", os.path.join(BUILT, "libown_log.so"), "--scans", "--jobs", "8", *SHORT)
         self.assertIn("no violation", output)
+
+    def test_the_pools_of_killed_searches_are_removed(self):
+        library = os.path.join(BUILT, "libown_log.so")
+        folder = "/dev/shm" if os.path.isdir("/dev/shm") else "/tmp"
+        with subprocess.Popen([PMLAB, "verify", "--library", library, "--jobs", "2", "--quiet"],
+                              stdout=subprocess.DEVNULL, cwd=self.folder) as search:
+            of_search = os.path.join(folder, f"pmlab-verify-{search.pid}*")
+            end = time.monotonic() + 30
+            while not glob.glob(of_search) and time.monotonic() < end:
+                time.sleep(0.001)
+            search.kill()
+        # The kill may have come between two rounds.
+        with open(of_search.replace("*", "-1.pool"), "w", encoding="utf-8"):
+            pass
+        own = os.path.join(folder, f"pmlab-verify-{os.getpid()}.pool")
+        with open(own, "w", encoding="utf-8"):
+            self.addCleanup(os.remove, own)
+        self.pmlab("verify", "--library", library, "--scans", "--rounds", "1")
+        self.assertEqual(glob.glob(of_search), [])
+        self.assertTrue(os.path.exists(own))
 
     def test_a_missing_fence_in_inline_assembly_is_found(self):
         for library in (os.path.join(BUILT, "libown_log_without_fence.so"),
