@@ -250,7 +250,8 @@ void index_runner::check_live() {
 
 // What only the next opening would free was lost until then: in the medium, and in DRAM.
 void index_runner::check_closed() {
-  if (kind_.open_recovered != nullptr || options_->profile != nullptr) return;
+  // Without DRAM for a note of what readers still use, an index leaves that to its next opening.
+  if (kind_.open_recovered != nullptr || options_->profile != nullptr || options_->short_dram) return;
   simulator::machine& machine = simulator::the_machine();
   // The first threads and operations leave some, which later ones use again.
   constexpr std::uint64_t reused_blocks = 24;
