@@ -90,8 +90,7 @@ void choose_form(const subject& kind, round_options& round, std::uint64_t seed) 
   if (!goes_on(kind) || round.how == search::bounded) return;
   round.full = round.full || number == 6 || number == 14;
   // Short ones and long ones, see below.
-  const bool continues =
-      number == 1 || number == 7 || number == 10 || number == 15 || (round.grown && seed / 16 % 2 == 1);
+  const bool continues = number == 7 || number == 8 || number == 10 || number == 11 || round.near_split;
   if (round.crashes && continues) round.reopenings = 1 + (!round.grown && seed / 16 % 4 == 0 ? 1 : 0);
   // Many keys take long: a caller that requests few gets short rounds. (None of these rounds has fewer than requested.)
   constexpr std::size_t few_keys = 30;
@@ -127,6 +126,7 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   // Twelve operations from just before a split.
   if (seed % 16 == 5 && !subject.fills_up) {
     round.grown = true;
+    round.near_split = seed / 16 % 2 == 1;
     round.full = seed / 16 % (subject.open_replica_on_image != nullptr ? 2 : 3) == 1;
     round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 6 : 12);
     round.crash.states_per_point = 16;
@@ -136,6 +136,7 @@ round_options round_of(const subject& subject, const campaign_options& options, 
     round.crash.points_one_in = 12;
     round.crash.states_per_point = 8;
   }
+  round.branching = seed % 16 == 4;
   if (kind == 0) round.threads = 1;
   round.store_buffers = has_store_buffers(round, options.order);
   choose_form(subject, round, seed);

@@ -73,7 +73,7 @@ class planner {
     constexpr key_set kinds[] = {key_set::dense,    key_set::dense,    key_set::clustered,
                                  key_set::anywhere, key_set::extremes, key_set::high_bits};
     const key_set keys = kinds[source.below(std::size(kinds))];
-    if (kind_.ordered && near_.one_in(8)) return branching_keys(count);
+    if (kind_.ordered && options_.branching) return branching_keys(count);
     const bool tame = keys == key_set::dense || keys == key_set::anywhere;
     return make_keys(kind_.reserves_sentinels && !tame ? key_set::dense : keys, count, source);
   }
@@ -227,7 +227,7 @@ class planner {
           if (hot != 0 && !source_.one_in(4)) s.what.key = plan_.keys[source_.below(std::min(hot, plan_.keys.size()))];
           const bool adds_key = s.what.what == action::insert || s.what.what == action::upsert;
           if (options_.grown && adds_key && next_fresh < fresh_.size()) s.what.key = fresh_[next_fresh++];
-          if (options_.grown && !adds_key && near_.one_in(2)) s.what.key = near_the_change(next_fresh);
+          if (options_.near_split && !adds_key && near_.one_in(2)) s.what.key = near_the_change(next_fresh);
           if (apart != 0 && adds_key) s.what.key = ascending_[source_.below(apart)];
           if (options_.nearly_full) s.what.value |= first_large_value;
           several_at_once(s);

@@ -31,6 +31,10 @@ struct round_options {
   std::size_t keys = 120;
   // Begin with as many keys as are needed to be a few operations before a node splits, and observe from there on.
   bool grown = false;
+  // Use what the split may have moved, and go on after a crash.
+  bool near_split = false;
+  // The keys of an ordered index leave a common prefix at any of their bytes.
+  bool branching = false;
   // Begin with many nodes of few entries each, which empty and are used again.
   bool thin = false;
   // Begin with a load of many entries.
