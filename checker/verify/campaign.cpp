@@ -90,7 +90,7 @@ void choose_form(const subject& kind, round_options& round, std::uint64_t seed) 
   if (!goes_on(kind) || round.how == search::bounded) return;
   round.full = round.full || number == 6 || number == 14;
   // Short ones and long ones, see below.
-  const bool continues = number == 7 || number == 8 || number == 10 || number == 11 || round.near_split;
+  const bool continues = number == 0 || number == 7 || number == 10 || round.near_split;
   if (round.crashes && continues) round.reopenings = 1 + (!round.grown && seed / 16 % 4 == 0 ? 1 : 0);
   // Many keys take long: a caller that requests few gets short rounds. (None of these rounds has fewer than requested.)
   constexpr std::size_t few_keys = 30;
