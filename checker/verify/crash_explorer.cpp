@@ -192,7 +192,7 @@ void crash_explorer::point(std::size_t fixed, std::size_t states) {
 void crash_explorer::keep(const choice& c) {
   // What a recovery has repaired is what a second crash may lose. One state in so many is opened for it.
   constexpr std::uint64_t opened_one_in = 8;
-  const bool repaired = !options_.keep_caches && random_.one_in(opened_one_in) && is_repaired(c);
+  const bool repaired = options_.prefer_repaired && random_.one_in(opened_one_in) && is_repaired(c);
   if (kept_.is_repaired && !repaired) return;
   if (repaired && !kept_.is_repaired) could_be_kept_ = 0;
   if (!random_.one_in(++could_be_kept_)) return;

@@ -23,9 +23,10 @@ struct crash_options {
   std::size_t crash_recovery_one_in = 64;  // of the images
   bool remember_images = true;
   const complete_options* complete = nullptr;  // not null: every state of every point, and no sample
-  bool nearly_full = false;    // recovered stores are filled, half emptied and filled again (nearly_full.hpp)
-  bool only_keep_one = false;  // judge nothing, and keep one state of all, each with the same probability
-  bool keep_caches = false;    // with it: the state of a process that is killed, whose stores are all visible
+  bool nearly_full = false;      // recovered stores are filled, half emptied and filled again (nearly_full.hpp)
+  bool only_keep_one = false;    // judge nothing, and keep one state of all, each with the same probability
+  bool prefer_repaired = false;  // with it: a state whose recovery stores; of a store each does
+  bool keep_caches = false;      // with it: the state of a process that is killed, whose stores are all visible
 };
 
 class image_judge {

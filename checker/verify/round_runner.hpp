@@ -142,6 +142,7 @@ void round_runner<Kind>::begin_exploring() {
     how.states_per_point = how.states_per_promise = 3;
     how.only_keep_one = true;
     how.keep_caches = options_->kills;
+    how.prefer_repaired = !options_->kills && kind_.volume == nullptr && kind_.prefix == nullptr;
   }
   observer_ = &begin_explorer(how);
   observe(observer_);
