@@ -3,6 +3,7 @@
 
 #include "checker/programs/record.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/file_parts.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -55,15 +56,12 @@ void pool_image::write(const std::byte* content, const std::set<std::uint64_t>& 
   if (!is_in_place()) make();
   // Zeros where a check has stored to a page that has no data.
   auto next = pages.begin();
-  for (off_t from = ::lseek(file_, 0, SEEK_DATA); from >= 0;) {
-    const off_t to = ::lseek(file_, from, SEEK_HOLE);
-    for (auto page = static_cast<std::uint64_t>(from) / page_bytes; page * page_bytes < static_cast<std::uint64_t>(to);
-         ++page) {
+  for_each_part_with_data(file_, bytes_, [&](std::uint64_t from, std::uint64_t part) {
+    for (std::uint64_t page = from / page_bytes; page * page_bytes < from + part; ++page) {
       while (next != pages.end() && *next < page) ++next;
       if (next == pages.end() || *next != page) std::memset(mapped_ + page * page_bytes, 0, page_bytes);
     }
-    from = ::lseek(file_, to, SEEK_DATA);
-  }
+  });
   for (const std::uint64_t page : pages) {
     const std::uint64_t at = page * page_bytes;
     if (std::memcmp(mapped_ + at, content + at, page_bytes) != 0) store(at, content + at, page_bytes);

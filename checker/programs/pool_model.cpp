@@ -3,6 +3,7 @@
 
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/file_parts.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -31,14 +32,9 @@ void pool_model::reset() {
   durable_ = static_cast<std::byte*>(at);
   hash_ = 0;
   pages_.clear();
-  const auto size = static_cast<off_t>(bytes_);
-  for (off_t next = 0; next < size;) {
-    const off_t from = ::lseek(file.get(), next, SEEK_DATA);
-    if (from < 0) break;
-    next = std::min(size, ::lseek(file.get(), from, SEEK_HOLE));
-    for (off_t p = from; p < next; p += static_cast<off_t>(page_bytes))
-      pages_.insert(static_cast<std::uint64_t>(p) / page_bytes);
-  }
+  for_each_part_with_data(file.get(), bytes_, [this](std::uint64_t from, std::uint64_t part) {
+    for (std::uint64_t p = from; p < from + part; p += page_bytes) pages_.insert(p / page_bytes);
+  });
   for (const std::uint64_t page : pages_)
     for (std::uint64_t w = page * page_bytes; w < (page + 1) * page_bytes; w += 8) hash_ += hash_of_word(w, word_at(w));
   lines_.clear();

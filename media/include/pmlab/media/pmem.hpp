@@ -7,6 +7,7 @@
 
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/file_parts.hpp>
 #include <pmlab/media/background_collapse.hpp>
 #include <pmlab/media/boot.hpp>
 #include <pmlab/media/cache_flush.hpp>
@@ -101,8 +102,8 @@ class pmem {
   explicit pmem(std::string path, pmem_options options = {}) : path_(std::move(path)) {
     descriptor file = opened_file();
     const bool made = !file.is_open() && !find_or_make(options, file);
-    if (!made) open(std::move(file), options);
-    start(options, !made);
+    if (!made) open(file, options);
+    start(options, file);
   }
 
   // Writes all lines back first if flushes were left out on a platform that is not known to save its caches: the next run
@@ -322,7 +323,7 @@ class pmem {
            root_word_of_pool(file, offsetof(contents, complete), alignof(contents)) == 1;
   }
 
-  void open(descriptor file, const pmem_options& options) {
+  void open(const descriptor& file, const pmem_options& options) {
     reject_what_is_no_pool(file.get());
     backing_ = backing_of(file.get());
     // The process that created the pool may have been killed before it could sync the name. On a disk that can take
@@ -431,10 +432,12 @@ class pmem {
   [[nodiscard]] static persistence_domain domain_of_libpmem() {
     const char* const no_flush = std::getenv("PMEM_NO_FLUSH");
     if (no_flush != nullptr && std::string_view(no_flush) == "0") return persistence_domain::adr;
-    return pmem_has_auto_flush() == 1 ? persistence_domain::eadr : persistence_domain::adr;
+    return platform_saves_caches() ? persistence_domain::eadr : persistence_domain::adr;
   }
 
-  void start(const pmem_options& options, bool existed) {
+  // `file`: of a pool that existed; a new one has none here.
+  void start(const pmem_options& options, const descriptor& file) {
+    const bool existed = file.is_open();
     contents_ = aligned_contents();
     // A device cannot get its name last: `pmempool create` makes its pool, whose root object is all zeroes.
     if (backing_ == backing::device_dax) mark_complete();
@@ -456,10 +459,13 @@ class pmem {
     constexpr std::size_t largest_small_block = 1024;
     for (std::size_t bytes = cache_line_bytes; bytes <= largest_small_block; bytes += cache_line_bytes)
       static_cast<void>(size_class_of(bytes, std::min(bytes & (~bytes + 1), xpline_bytes)));
-    if (existed) register_classes_of_runs();
-    if (existed) write_back_what_was_left();  // (W1)
+    const std::uint64_t boot = this_boot();
+    if (existed) {
+      register_classes_of_runs();
+      write_back_what_was_left(boot, file.get());  // (W1)
+    }
     // (W1) < (W2): no store of this process is durable before what it builds on.
-    mark(this_boot());  // (W2)
+    mark(boot);  // (W2)
     if (!options.huge_pages || backing_ != backing::tmpfs) return;
     // A new pool is empty, and no thread waits for its entries. An existing one will be read at once.
     if (existed)
@@ -477,30 +483,15 @@ class pmem {
   }
 
   // After a start of the machine nothing is in its caches. A system that does not tell its starts apart has one for all.
-  void write_back_what_was_left() {
-    if (contents_->open_in.load(std::memory_order_acquire) != this_boot()) return;
+  void write_back_what_was_left(std::uint64_t boot, int file) {
+    if (contents_->open_in.load(std::memory_order_acquire) != boot) return;
     if (backing_ == backing::page_cache || platform_saves_caches()) return;
-    const descriptor file(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    for_each_part_with_data(file.get(), capacity_bytes_, [this](std::uint64_t at, std::uint64_t bytes) {
+    // To flush a line of a hole would give it a page.
+    for_each_part_with_data(file, capacity_bytes_, [this](std::uint64_t at, std::uint64_t bytes) {
       flush_lines(instruction_, base_ + at, bytes);
       written_back_bytes_ += bytes;
     });
     store_fence();
-  }
-
-  // Calls function(offset, bytes) for what is no hole of the file: to flush a line of a hole would allocate its page. A
-  // device has no holes.
-  template <class Function>
-  static void for_each_part_with_data(int file, std::uint64_t bytes, Function&& function) {
-    const auto end = static_cast<off_t>(bytes);
-    for (off_t at = 0, next = end; at < end; at = next) {
-      const off_t data = ::lseek(file, at, SEEK_DATA);
-      if (data < 0 && errno == ENXIO) return;  // a hole to the end
-      const off_t from = data < 0 ? at : data;
-      const off_t hole = data < 0 ? -1 : ::lseek(file, from, SEEK_HOLE);
-      next = hole > from ? std::min(hole, end) : end;
-      if (from < next) function(static_cast<std::uint64_t>(from), static_cast<std::uint64_t>(next - from));
-    }
   }
 
   // The allocation class of blocks of this size and alignment. Aligned blocks (nodes, segments, levels) get a class of
