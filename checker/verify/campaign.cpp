@@ -261,10 +261,9 @@ campaign_result run_campaign(const subject& kind, const campaign_options& option
   std::vector<part> parts = parts_of(options);
   for (part& p : parts) {
     shares += p.share;
-    bool goes_on = true;
-    while (goes_on) {
-      const double left = shares * budget - seconds_since(start);
-      child_outcome outcome = run_part(kind, p.options, left, result.counts, tick);
+    const double end = shares * budget;
+    do {
+      child_outcome outcome = run_part(kind, p.options, end - seconds_since(start), result.counts, tick);
       result.problem = outcome.problem;
       result.remedy = outcome.remedy;
       if (!outcome.problem.empty() || !outcome.violated) break;
@@ -277,8 +276,8 @@ campaign_result run_campaign(const subject& kind, const campaign_options& option
         result.found = std::move(found);
         break;
       }
-      goes_on = skip_to(p.options, found.round.seed + 1) && seconds_since(start) < shares * budget;
-    }
+      if (!skip_to(p.options, found.round.seed + 1)) break;
+    } while (seconds_since(start) < end);
     if (result.found || !result.problem.empty()) break;
   }
   if (result.found && options.shrink_seconds > 0 && !is_bounded(options))

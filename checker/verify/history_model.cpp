@@ -275,10 +275,13 @@ std::string history_model::scan_returned(unsigned thread, std::uint64_t from, st
   return wrong;
 }
 
-std::vector<history_model::course> history_model::all_courses(const key_history& k) {
+std::vector<key_state> history_model::reachable_states(const key_history& k) {
   std::vector<course> courses = k.courses;
   let_happen(courses, k.under_way, std::nullopt);
-  return courses;
+  std::vector<key_state> states;
+  for (const course& c : courses)
+    if (std::find(states.begin(), states.end(), c.state) == states.end()) states.push_back(c.state);
+  return states;
 }
 
 void history_model::go_on_after_kill(std::span<const indexes::entry> found) {
@@ -288,22 +291,17 @@ void history_model::go_on_after_kill(std::span<const indexes::entry> found) {
   ++clock_;
   for (std::size_t i = 0; i < keys_.size(); ++i) {
     key_history& k = states_[i];
-    std::vector<key_state> left = {state_in(found, keys_[i])};
-    for (const course& c : all_courses(k))
-      if (std::find(left.begin(), left.end(), c.state) == left.end()) left.push_back(c.state);
+    const key_state now = state_in(found, keys_[i]);
+    std::vector<key_state> left = reachable_states(k);
     k = {};
-    k.courses.front().state = left.front();
-    if (left.size() > 1) k.not_acknowledged = std::move(left);
+    k.courses.front().state = now;
+    if (left.size() > 1 || left.front() != now) k.not_acknowledged = std::move(left);
   }
 }
 
 bool history_model::allows(key_history& k, const key_state& found) {
   if (is_settled(k)) return k.courses.front().state == found;
-  if (k.reachable.empty()) {
-    for (const course& c : all_courses(k))
-      if (std::find(k.reachable.begin(), k.reachable.end(), c.state) == k.reachable.end())
-        k.reachable.push_back(c.state);
-  }
+  if (k.reachable.empty()) k.reachable = reachable_states(k);
   return std::find(k.reachable.begin(), k.reachable.end(), found) != k.reachable.end();
 }
 
@@ -353,11 +351,9 @@ std::string history_model::judge_load(const active_load& l, std::span<const inde
 std::vector<std::uint64_t> history_model::keys_under_way() const {
   std::vector<std::uint64_t> keys;
   for (std::size_t i = 0; i < keys_.size(); ++i)
-    for (const operation& o : states_[i].under_way)
-      if (o.what.what != action::find && o.what.what != action::meet) {
-        keys.push_back(keys_[i]);
-        break;
-      }
+    if (std::any_of(states_[i].under_way.begin(), states_[i].under_way.end(),
+                    [](const operation& o) { return !is_read(o.what.what); }))
+      keys.push_back(keys_[i]);
   return keys;
 }
 

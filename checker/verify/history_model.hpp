@@ -143,8 +143,8 @@ class history_model {
   static std::string end(key_history& k, std::size_t which, const answer& got);
   // "" or why no crash can leave so much of a load under way.
   std::string judge_load(const active_load& l, std::span<const indexes::entry> entries);
-  // All courses: also those of operations under way that have not shown yet.
-  [[nodiscard]] static std::vector<course> all_courses(const key_history& k);
+  // Where a crash now may find it.
+  [[nodiscard]] static std::vector<key_state> reachable_states(const key_history& k);
   [[nodiscard]] static bool allows(key_history& k, const key_state& found);
   [[nodiscard]] static std::string story(const key_history& k, bool blame);
   [[nodiscard]] static std::string why_not(const key_history& k, std::uint64_t key, const key_state& found);

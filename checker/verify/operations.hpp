@@ -165,6 +165,8 @@ struct step_mix {
   return roll < mix.insert + mix.update + mix.upsert + mix.erase ? action::erase : action::find;
 }
 
+[[nodiscard]] constexpr bool is_read(action a) noexcept { return a == action::find || a == action::meet; }
+
 // What an index does not have.
 struct missing_operations {
   bool update = false;

@@ -33,7 +33,6 @@ class prefix_judge final : public image_judge {
   std::string judge(crash_image& image, const crash_options& options, splitmix64& random) override;
   std::string judge_here(const crash_options& /*options*/, splitmix64& /*random*/) override { return {}; }
   std::string judge_on_machine(const crash_options& options, splitmix64& random) override;
-  void open_and_close(crash_image& image) override { static_cast<void>(contents_of(image)); }
   void recover_on_machine(const std::function<void()>& opened) override;
   [[nodiscard]] std::uint64_t history_version() const override { return history_->version(); }
   [[nodiscard]] std::string under_way() const override { return history_->under_way(); }

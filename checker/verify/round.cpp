@@ -106,7 +106,7 @@ auto index_runner::with_dram(Work&& work) {
 
 // A change that DRAM was refused for has not happened: as one that finds the medium full.
 answer index_runner::perform_or_refuse(const step& s) {
-  if (s.what == action::find || s.what == action::meet) return with_dram([&] { return target_->perform(s); });
+  if (is_read(s.what)) return with_dram([&] { return target_->perform(s); });
   const std::uint64_t refused = simulator::the_machine().limit_of_heap().refusals();
   try {
     return target_->perform(s);

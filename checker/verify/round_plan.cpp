@@ -419,7 +419,7 @@ class planner {
   const growth_trial& trial_;
   splitmix64 source_;
   splitmix64 iterators_;  // theirs: the other steps do not depend on them
-  splitmix64 near_;       // the same of keys near a split
+  splitmix64 near_;       // the same of keys near a split, and of branching ones
   round_plan plan_;
   key_list fresh_;
   key_list ascending_;  // the keys that operations are about

@@ -37,8 +37,7 @@ class random_schedule final : public simulator::schedule {
     puts_to_sleep_ = true;
   }
 
-  [[nodiscard]] bool suspends_before_changes() const noexcept override { return pauses_; }
-  bool suspends_now() override { return asleep_ == nullptr && random_.one_in(pauses_one_in_); }
+  bool suspends_now() override { return pauses_ && asleep_ == nullptr && random_.one_in(pauses_one_in_); }
 
   std::uint64_t quantum() override {
     // Geometric, by doubling: half of the quanta are shorter than the mean's 0.7.
@@ -62,8 +61,9 @@ class random_schedule final : public simulator::schedule {
     const bool others_wait = why == simulator::turn::yields || why == simulator::turn::blocked;
     if (asleep_ != nullptr && (now >= wakes_ || (others_wait && random_.one_in(4)))) asleep_ = nullptr;
     if (asleep_ != nullptr) return;
-    const bool sleeps = pauses_ ? why == simulator::turn::suspended : why == simulator::turn::time_is_up;
-    if (!sleeps || (!pauses_ && !random_.one_in(2))) return;
+    const bool sleeps =
+        pauses_ ? why == simulator::turn::suspended : why == simulator::turn::time_is_up && random_.one_in(2);
+    if (!sleeps) return;
     asleep_ = current;
     wakes_ = now + 1 + random_.below(longest_sleep_);
   }

@@ -42,7 +42,6 @@ void machine::begin(const machine_options& options) {
   limit_of_dram_ = {};
   limit_of_heap_ = {};
   dram_->quarantine(options.watch_freed);
-  suspends_ = options.who != nullptr && options.who->suspends_before_changes();
   fibers_.push_back(std::make_unique<fiber>());
   fiber& first = *fibers_.back();
   first.thread_pointer = reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());

@@ -45,8 +45,7 @@ class schedule {
   virtual ~schedule() = default;
   // How many accesses the fiber that runs now may make before `next` is called; at least 1.
   virtual std::uint64_t quantum() = 0;
-  // True: `suspends_now` is called before each atomic change and publication, and decides.
-  [[nodiscard]] virtual bool suspends_before_changes() const noexcept { return false; }
+  // Called before each atomic change and publication. True: another fiber runs first.
   virtual bool suspends_now() { return false; }
   // `runnable` is not empty, in the order of fibers' numbers; `current` is in it, unless it is blocked.
   virtual fiber* next(std::span<fiber* const> runnable, fiber* current, turn why) = 0;
@@ -381,7 +380,7 @@ class machine {
   void check_freed(std::uintptr_t address, const void* caller);
   void take_turn(turn why);
   void before_change() {
-    if (suspends_ && fibers_.size() > 1 && options_.who->suspends_now()) take_turn(turn::suspended);
+    if (options_.who != nullptr && fibers_.size() > 1 && options_.who->suspends_now()) take_turn(turn::suspended);
   }
   void switch_to(fiber* next);
   [[nodiscard]] std::vector<fiber*>& runnable();
@@ -396,7 +395,6 @@ class machine {
   void enter(fiber* f) noexcept;
   static boost::context::fiber run_fiber(machine& m, fiber* self, boost::context::fiber&& from);
 
-  bool suspends_ = false;  // as schedule::suspends_before_changes
   bool watching_ = false;
   bool running_ = false;
   bool last_was_written_range_ = false;

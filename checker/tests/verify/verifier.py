@@ -45,9 +45,14 @@ class Verifier:
         return status == 1 and "to reproduce it:\n" in output
 
     def expect_found(self, *arguments):
-        """A violation is found, and shown again by the command that is printed."""
-        status, output, seconds = self.run("--subject", self.subject, "--shrink", "0", "--budget", str(LONGEST_SEARCH),
-                                           *arguments)
+        """A violation is found, and shown again by the command that is printed. Returns the report."""
+        return self.expect_status_1("--subject", self.subject, *arguments)
+
+    def expect_found_index(self, index, *arguments):
+        return self.expect_status_1("--index", index, *arguments)
+
+    def expect_status_1(self, *arguments):
+        status, output, seconds = self.run("--shrink", "0", "--budget", str(LONGEST_SEARCH), *arguments)
         self.test.assertEqual(status, 1, output)
         print(f"found in {seconds:.2f} s\n{output}")
         self.test.assertLess(seconds, LONGEST_SEARCH)
@@ -56,3 +61,4 @@ class Verifier:
         self.test.assertEqual(replay[:2], ["pmlab", "verify"])
         status, again, _ = self.run(*replay[2:], "--shrink", "0")
         self.test.assertEqual(status, 1, f"the replay command does not show it again\n{output}\n{again}")
+        return output
