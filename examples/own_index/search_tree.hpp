@@ -54,7 +54,7 @@ class search_tree {
     std::uint64_t value;
     std::atomic<node*> smaller{nullptr};
     std::atomic<node*> greater{nullptr};
-    std::atomic<std::uint64_t> lock{0};  // of the tree, in the first node
+    std::atomic<std::uint64_t> lock{0};  // the tree's lock is the first node's
   };
 
   class guard {

@@ -76,7 +76,7 @@ struct block_head {
 struct pool_state {
   char* start = nullptr;  // null: none is open
   std::size_t bytes = 0;
-  std::uint64_t number = 0;  // of the openings
+  std::uint64_t number = 0;  // counts the openings
   std::uint64_t root = 0;    // without a pool
 };
 
@@ -92,6 +92,11 @@ struct thread_part {
 __attribute__((visibility("hidden"))) inline pool_state the_pool;
 __attribute__((visibility("hidden"))) inline thread_local thread_part my_part;
 
+// A part of an earlier opening is none of this one.
+inline thread_part& part_of_this_opening() {
+  if (my_part.number != the_pool.number) my_part = {the_pool.number, nullptr, nullptr, 0, {}};
+  return my_part;
+}
 inline head& the_head() { return *reinterpret_cast<head*>(the_pool.start); }
 inline void flush(const void* address) { _mm_clflush(address); }
 inline bool holds(const void* p) {
@@ -117,8 +122,7 @@ inline void* take(std::size_t bytes, std::size_t alignment) {
   if (bytes > the_pool.bytes || alignment > the_pool.bytes) return nullptr;
   if (alignment < sizeof(block_head)) alignment = sizeof(block_head);
   const std::size_t size = bytes == 0 ? sizeof(block_head) : (bytes + 15) & ~std::size_t{15};
-  thread_part& mine = my_part;
-  if (mine.number != the_pool.number) mine = {the_pool.number, nullptr, nullptr, 0, {}};
+  thread_part& mine = part_of_this_opening();
   for (std::size_t i = 0; i < mine.freed; ++i) {
     char* const block = mine.free_blocks[i];
     if (head_of(block).bytes != size || reinterpret_cast<std::uintptr_t>(block) % alignment != 0) continue;
@@ -276,8 +280,7 @@ PMLAB_POOL_CALL void* pmlab_pool_aligned_alloc(std::size_t alignment, std::size_
 // by this thread, for the same size; of more than 64 the later ones are lost until the file is removed.
 PMLAB_POOL_CALL void pmlab_pool_free(void* block) noexcept {
   if (!holds(block)) return pmlab_dram_free(block);
-  thread_part& mine = my_part;
-  if (mine.number != the_pool.number) mine = {the_pool.number, nullptr, nullptr, 0, {}};
+  thread_part& mine = part_of_this_opening();
   // The size of a block from before a crash may be lost.
   if (head_of(block).bytes == 0 || mine.freed == std::size(mine.free_blocks)) return;
   mine.free_blocks[mine.freed++] = static_cast<char*>(block);
