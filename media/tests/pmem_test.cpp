@@ -17,7 +17,9 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dlfcn.h>
@@ -49,6 +51,11 @@ extern "C" int msync(void* start, std::size_t bytes, int flags) {
 
 namespace {
 
+// Called once, by the next pmemobj_open.
+std::function<void()> at_opening;
+// The bytes of the ranges that this program has unmapped itself.
+std::atomic<std::uint64_t> unmapped_bytes{0};
+
 // What libpmem's functions of these names shall return and were given. Nothing: the real ones answer.
 std::atomic<int> auto_flush{-1};
 struct {
@@ -69,6 +76,18 @@ extern "C" void pmem_deep_flush(const void* start, std::size_t bytes) {
   using function = void (*)(const void*, std::size_t);
   static const auto real = reinterpret_cast<function>(dlsym(RTLD_NEXT, "pmem_deep_flush"));
   real(start, bytes);
+}
+extern "C" PMEMobjpool* pmemobj_open(const char* path, const char* layout) {
+  if (const auto act = std::exchange(at_opening, {})) act();
+  using function = PMEMobjpool* (*)(const char*, const char*);
+  static const auto real = reinterpret_cast<function>(dlsym(RTLD_NEXT, "pmemobj_open"));
+  return real(path, layout);
+}
+extern "C" int munmap(void* start, std::size_t bytes) noexcept {
+  unmapped_bytes += bytes;
+  using function = int (*)(void*, std::size_t);
+  static const auto real = reinterpret_cast<function>(dlsym(RTLD_NEXT, "munmap"));
+  return real(start, bytes);
 }
 
 namespace {
@@ -641,23 +660,25 @@ void kill_a_process_with(const std::string& path) {
   ASSERT_TRUE(WIFSIGNALED(status));
 }
 
-// Where the pool file says in which start of the machine it is open.
-off_t place_of_mark(const std::string& path) {
+// True if the pool file has the mark of an opening: "open", and four bytes before it.
+bool is_marked_as_open(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::vector<std::uint64_t> words(pool_bytes / sizeof(std::uint64_t));
   file.read(reinterpret_cast<char*>(words.data()), static_cast<std::streamsize>(pool_bytes));
-  const auto found = std::find(words.begin(), words.end(), media::this_boot());
-  return found == words.end() ? 0 : (found - words.begin()) * static_cast<off_t>(sizeof(std::uint64_t));
+  return std::any_of(words.begin(), words.end(), [](std::uint64_t word) { return word >> 32 == 0x6e65'706fU; });
 }
 
 TEST_F(pmem_pool, writes_back_what_a_killed_process_has_left_in_the_caches) {
   pool{path(), {.create_bytes = pool_bytes}};
   EXPECT_EQ(pool(path()).written_back_bytes(), 0U);
-  EXPECT_EQ(place_of_mark(path()), 0) << "closed, and marked as open";
+  EXPECT_FALSE(is_marked_as_open(path())) << "closed, and marked as open";
   for (const int killed : {1, 2}) {
     kill_a_process_with(path());
     if (killed == 2) kill_a_process_with(path());
-    EXPECT_NE(place_of_mark(path()), 0);
+    EXPECT_TRUE(is_marked_as_open(path()));
+    at_opening = [before = unmapped_bytes.load()] {
+      EXPECT_EQ(unmapped_bytes - before, pool_bytes) << "libpmemobj recovers from lines that were not written back";
+    };
     const pool next(path());
     EXPECT_GT(next.written_back_bytes(), 0U);
     EXPECT_LE(next.written_back_bytes(), pool_bytes);
@@ -665,18 +686,49 @@ TEST_F(pmem_pool, writes_back_what_a_killed_process_has_left_in_the_caches) {
   EXPECT_EQ(pool(path()).written_back_bytes(), 0U) << "closed, and written back again";
 }
 
-TEST_F(pmem_pool, has_nothing_to_write_back_after_the_machine_has_started_again_or_that_saves_its_caches) {
+TEST_F(pmem_pool, has_nothing_to_write_back_where_the_platform_saves_the_caches) {
   pool{path(), {.create_bytes = pool_bytes}};
   kill_a_process_with(path());
-  const off_t mark = place_of_mark(path());
   auto_flush = 1;
   EXPECT_EQ(pool(path()).written_back_bytes(), 0U);
   auto_flush = -1;
+}
+
+TEST_F(pmem_pool, writes_back_what_a_process_has_left_that_was_killed_just_before_the_pool_was_locked) {
+  pool{path(), {.create_bytes = pool_bytes}};
+  at_opening = [&] { kill_a_process_with(path()); };
+  EXPECT_GT(pool(path()).written_back_bytes(), 0U);
+}
+
+TEST_F(pmem_pool, stays_that_of_the_process_that_opened_it_when_a_child_closes_it) {
+  pool{path(), {.create_bytes = pool_bytes}};
+  const pid_t killed = ::fork();
+  if (killed == 0) {
+    auto opened = std::make_unique<pool>(path());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      opened.reset();
+      ::_exit(0);
+    }
+    int status = 0;
+    if (::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0) ::raise(SIGKILL);
+    ::_exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(killed, &status, 0), killed);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(is_marked_as_open(path()));
+  EXPECT_GT(pool(path()).written_back_bytes(), 0U);
+}
+
+TEST_F(pmem_pool, writes_nothing_back_in_a_private_mapping_and_keeps_its_mark) {
+  pool{path(), {.create_bytes = pool_bytes}};
   kill_a_process_with(path());
-  const std::uint64_t another = media::this_boot() ^ 0x100;
-  const pmlab::descriptor file(::open(path().c_str(), O_RDWR | O_CLOEXEC));
-  ASSERT_EQ(::pwrite(file.get(), &another, sizeof another, mark), static_cast<ssize_t>(sizeof another));
-  EXPECT_EQ(pool(path()).written_back_bytes(), 0U);
+  media::probe_pool(path(), media::time_to_probe(path()), [](pool& opened) {
+    if (opened.written_back_bytes() != 0) throw error("a private mapping was written back", {});
+  });
+  EXPECT_TRUE(is_marked_as_open(path()));
+  EXPECT_GT(pool(path()).written_back_bytes(), 0U);
 }
 
 TEST_F(pmem_pool, fills_no_hole_when_it_writes_back) {

@@ -7,9 +7,7 @@
 
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
-#include <pmlab/base/file_parts.hpp>
 #include <pmlab/media/background_collapse.hpp>
-#include <pmlab/media/boot.hpp>
 #include <pmlab/media/cache_flush.hpp>
 #include <pmlab/media/huge_pages.hpp>
 #include <pmlab/media/medium.hpp>
@@ -19,6 +17,7 @@
 #include <pmlab/media/pool_name.hpp>
 #include <pmlab/media/pool_runs.hpp>
 #include <pmlab/media/root_table.hpp>
+#include <pmlab/media/write_back.hpp>
 
 #include <algorithm>
 #include <array>
@@ -30,6 +29,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <limits>
 #include <memory>
@@ -96,9 +96,9 @@ class pmem {
   // make libpmemobj itself crash or hang: probe_pool.hpp tests that in another process.
   //
   // A process that was killed leaves its last stores in the caches, where this one sees them and the next power failure
-  // takes them. So the opening behind a kill writes all lines of the pool back first, in time that grows with its data
-  // (0.05 s a GB); behind a power failure, or an orderly end, it does not. Ordinary files are left out: they survive no power
-  // failure.
+  // takes them. So an opening that no orderly end precedes writes all lines of the pool back first, in time that grows with
+  // its data (0.05 s a GB). Ordinary files are left out, since they survive no power failure, and private mappings
+  // (map_pools_privately), which store nothing.
   explicit pmem(std::string path, pmem_options options = {}) : path_(std::move(path)) {
     descriptor file = opened_file();
     const bool made = !file.is_open() && !find_or_make(options, file);
@@ -107,8 +107,11 @@ class pmem {
   }
 
   // Writes all lines back first if flushes were left out on a platform that is not known to save its caches: the next run
-  // may open the pool as `adr`, and make entries durable that hang below lines of this one.
+  // may open the pool as `adr`, and make entries durable that hang below lines of this one. A child process that was forked
+  // since only gives its mapping back: the pool stays that of the process that has opened it. REQUIRES: no operation is
+  // under way, in any thread.
   ~pmem() {
+    if (::getpid() != opener_) return;
     if (caches_are_persistent_ && !platform_saves_caches()) {
       pmem_deep_flush(base_, capacity_bytes_);  // (E1), whatever libpmem decided about its other flushes
       pmem_drain();
@@ -190,7 +193,7 @@ class pmem {
   // What the platform saves: found when the pool was opened, or given by its options. Where it saves the caches, flushes
   // are left out.
   [[nodiscard]] persistence_domain persistence() const noexcept { return persistence_; }
-  // The bytes that the opening has written back, since a process was killed with the pool; 0: it had no need to.
+  // The bytes that the opening has written back, since no process had closed the pool; 0: it had no need to.
   [[nodiscard]] std::uint64_t written_back_bytes() const noexcept { return written_back_bytes_; }
   // The best one of this processor.
   [[nodiscard]] flush_instruction flushes_with() const noexcept { return instruction_; }
@@ -236,15 +239,15 @@ class pmem {
   }
 
  private:
+  static constexpr std::uint64_t not_open = 0;
   // Content of the pool's root object.
   struct contents {
     root_table roots;
     std::atomic<std::uint64_t> complete{0};
-    // The start of the machine (this_boot) in which a process has the pool open, or was killed with it. Pools of releases
-    // without this word have 0.
-    std::atomic<std::uint64_t> open_in{0};
+    // Which opening has the pool, or was the last and had no orderly end (new_opening). Pools of releases without this
+    // word have not_open.
+    std::atomic<std::uint64_t> opening{not_open};
   };
-  static constexpr std::uint64_t not_open = 0;
   // The root object of a pool must not grow: libpmemobj would move it.
   static_assert(sizeof(contents) == sizeof(root_table) + cache_line_bytes);
 
@@ -320,7 +323,7 @@ class pmem {
   // True for the file of a pool that got as far as mark_complete().
   static bool is_complete(int file) {
     return layout_of_pool(file) == pool_layout &&
-           root_word_of_pool(file, offsetof(contents, complete), alignof(contents)) == 1;
+           root_word_of_pool(words_of_file{file}, offsetof(contents, complete), alignof(contents)) == 1;
   }
 
   void open(const descriptor& file, const pmem_options& options) {
@@ -331,6 +334,8 @@ class pmem {
     if (backing_ == backing::fs_dax || backing_ == backing::tmpfs) sync_folder_of(path_);
     if (options.reserve_space) reserve_space(file.get());
     if (options.bypass_msync) bypass_msync(backing_);
+    // (W1) < (W2): libpmemobj's recovery, and every store of this process, finds durable what it builds on.
+    write_back_what_was_left(file.get());  // (W1)
     // Not by libpmemobj++: it allocates behind this call, and a failure there leaves the pool open for good.
     pool_.take(pmemobj_open(path_.c_str(), pool_layout));
     if (pool_.handle() == nullptr)
@@ -459,13 +464,12 @@ class pmem {
     constexpr std::size_t largest_small_block = 1024;
     for (std::size_t bytes = cache_line_bytes; bytes <= largest_small_block; bytes += cache_line_bytes)
       static_cast<void>(size_class_of(bytes, std::min(bytes & (~bytes + 1), xpline_bytes)));
-    const std::uint64_t boot = this_boot();
     if (existed) {
       register_classes_of_runs();
-      write_back_what_was_left(boot, file.get());  // (W1)
+      // Another process had the pool, and was killed with it, between (W1) and the lock that libpmemobj takes.
+      if (contents_->opening.load(std::memory_order_acquire) != left_open_) write_back_what_was_left(file.get());
     }
-    // (W1) < (W2): no store of this process is durable before what it builds on.
-    mark(boot);  // (W2)
+    mark(new_opening());  // (W2)
     if (!options.huge_pages || backing_ != backing::tmpfs) return;
     // A new pool is empty, and no thread waits for its entries. An existing one will be read at once.
     if (existed)
@@ -476,22 +480,37 @@ class pmem {
 
   [[nodiscard]] static bool platform_saves_caches() noexcept { return pmem_has_auto_flush() == 1; }
 
-  void mark(std::uint64_t boot) noexcept {
-    contents_->open_in.store(boot, std::memory_order_release);
-    flush_lines(instruction_, &contents_->open_in, sizeof contents_->open_in);
+  void mark(std::uint64_t opening) noexcept {
+    contents_->opening.store(opening, std::memory_order_release);
+    flush_lines(instruction_, &contents_->opening, sizeof contents_->opening);
     store_fence();
   }
 
-  // After a start of the machine nothing is in its caches. A system that does not tell its starts apart has one for all.
-  void write_back_what_was_left(std::uint64_t boot, int file) {
-    if (contents_->open_in.load(std::memory_order_acquire) != boot) return;
-    if (backing_ == backing::page_cache || platform_saves_caches()) return;
-    // To flush a line of a hole would give it a page.
-    for_each_part_with_data(file, capacity_bytes_, [this](std::uint64_t at, std::uint64_t bytes) {
-      flush_lines(instruction_, base_ + at, bytes);
-      written_back_bytes_ += bytes;
-    });
-    store_fence();
+  // A number that no opening of the pool had before, but by chance: "open" and 32 bits of the time. Never not_open.
+  [[nodiscard]] static std::uint64_t new_opening() noexcept {
+    constexpr std::uint64_t open_upper = 0x6e65'706fU;
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    const std::uint64_t nanoseconds =
+        static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
+    return open_upper << 32 | (nanoseconds & 0xffff'ffffU);
+  }
+
+  // Also behind a power failure, where the caches have nothing: no number tells the start of a kernel from that of the
+  // memory below it (guests, kexec). The file is mapped for it: libpmemobj recovers a pool where it maps it.
+  void write_back_what_was_left(int file) {
+    if (backing_ == backing::page_cache || platform_saves_caches() || maps_privately()) return;
+    const mapped_file mapped(path_, file, capacity_of(path_));
+    left_open_ = root_word_of_pool(words_of_memory{mapped.begin(), mapped.bytes()}, offsetof(contents, opening),
+                                   alignof(contents))
+                     .value_or(not_open);
+    if (left_open_ != not_open) written_back_bytes_ += write_back(file, mapped, best_flush_instruction());
+  }
+
+  // True if libpmemobj's openings store nothing (map_pools_privately).
+  [[nodiscard]] static bool maps_privately() noexcept {
+    int answer = 0;
+    return pmemobj_ctl_get(nullptr, "copy_on_write.at_open", &answer) == 0 && answer != 0;
   }
 
   // The allocation class of blocks of this size and alignment. Aligned blocks (nodes, segments, levels) get a class of
@@ -570,7 +589,9 @@ class pmem {
   flush_instruction instruction_ = flush_instruction::clflush;
   persistence_domain persistence_ = persistence_domain::adr;
   bool caches_are_persistent_ = false;
+  std::uint64_t left_open_ = not_open;  // the opening that was the last, and had no orderly end
   std::uint64_t written_back_bytes_ = 0;
+  pid_t opener_ = ::getpid();
   std::mutex mutex_;
   std::vector<size_class> size_classes_;
   std::optional<background_collapse> collapse_;  // after `pool_`: it ends before the pool is unmapped

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,20 +31,41 @@ namespace pmlab::media {
   return readable ? std::optional(layout) : std::nullopt;
 }
 
-// The word at `offset` of the root object of a pool file, whose content starts at the first multiple of `alignment` in
-// it. std::nullopt: the file is no pool, has no root object, or ends before the word. `file`: an open descriptor.
-[[nodiscard]] inline std::optional<std::uint64_t> root_word_of_pool(int file, std::uint64_t offset,
-                                                                    std::uint64_t alignment) {
+// The word at `offset` of the root object of a pool, whose content starts at the first multiple of `alignment` in it.
+// std::nullopt: this is no pool, has no root object, or ends before the word. word_at(place): the pool's word there, as a
+// std::optional.
+template <class WordAt>
+[[nodiscard]] std::optional<std::uint64_t> root_word_of_pool(WordAt&& word_at, std::uint64_t offset,
+                                                             std::uint64_t alignment) {
   // PMDK's own format, of libpmemobj 1: behind the descriptor (2 KB from the second page on) the root object's place.
-  constexpr off_t root_at = 4096 + 2048;
+  constexpr std::uint64_t root_at = 4096 + 2048;
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
-  std::uint64_t root = 0, word = 0;
-  if (::pread(file, &root, sizeof root, root_at) != static_cast<ssize_t>(sizeof root) || root == 0 || root > most)
-    return std::nullopt;
-  const std::uint64_t place = (root + alignment - 1) / alignment * alignment + offset;
-  if (::pread(file, &word, sizeof word, static_cast<off_t>(place)) != static_cast<ssize_t>(sizeof word))
-    return std::nullopt;
-  return word;
+  const std::optional<std::uint64_t> root = word_at(root_at);
+  if (!root || *root == 0 || *root > most) return std::nullopt;
+  return word_at((*root + alignment - 1) / alignment * alignment + offset);
 }
+
+// The words of the file `file`, an open descriptor.
+struct words_of_file {
+  int file;
+  [[nodiscard]] std::optional<std::uint64_t> operator()(std::uint64_t place) const {
+    std::uint64_t word = 0;
+    if (::pread(file, &word, sizeof word, static_cast<off_t>(place)) != static_cast<ssize_t>(sizeof word))
+      return std::nullopt;
+    return word;
+  }
+};
+
+// The words of the `bytes` bytes at `begin`.
+struct words_of_memory {
+  const std::byte* begin;
+  std::uint64_t bytes;
+  [[nodiscard]] std::optional<std::uint64_t> operator()(std::uint64_t place) const {
+    std::uint64_t word = 0;
+    if (bytes < sizeof word || place > bytes - sizeof word) return std::nullopt;
+    std::memcpy(&word, begin + place, sizeof word);
+    return word;
+  }
+};
 
 }  // namespace pmlab::media
