@@ -9,12 +9,14 @@
 #include "bench/support/removed_on_interrupt.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <system_error>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 
 namespace pmlab::pool {
 namespace {
@@ -24,7 +26,12 @@ namespace fs = std::filesystem;
 // A pool that is not finished, removed with all that belongs to it unless it gets its name.
 class unfinished_pool {
  public:
-  explicit unfinished_pool(std::string path) : name_(std::move(path)), path_(name_ + ".filling") { remove(); }
+  // Throws pmlab::error if another process is at work on the same pool.
+  explicit unfinished_pool(std::string path) : name_(std::move(path)), path_(name_ + ".filling") {
+    refuse_what_is_locked(path_);
+    refuse_what_is_locked(media::unfinished_name(path_));
+    remove();
+  }
   unfinished_pool(const unfinished_pool&) = delete;
   unfinished_pool& operator=(const unfinished_pool&) = delete;
   ~unfinished_pool() { remove(); }
@@ -41,6 +48,14 @@ class unfinished_pool {
   }
 
  private:
+  // libpmemobj locks the pools that a process has open, and the kernel unlocks those of a killed one.
+  void refuse_what_is_locked(const std::string& unfinished) const {
+    const descriptor file(::open(unfinished.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (file.is_open() && ::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      throw error(fmt::format("another process is making {}: it has {} open", name_, unfinished),
+                  "wait until it is done, or name another path");
+  }
+
   void remove() const {
     std::error_code ignored;
     fs::remove(path_, ignored);

@@ -36,8 +36,12 @@ inline constexpr std::size_t word_bytes = 8;
 
 // Throws pmlab::error, in the words of PiBench's options.
 inline void check_pool(const tree_options_t& options) {
-  std::error_code ignored;
-  if (options.pool_size == 0 && !std::filesystem::exists(options.pool_path, ignored))
+  std::error_code failure;
+  const bool exists = std::filesystem::exists(options.pool_path, failure);
+  if (failure)
+    throw error("cannot reach pool " + options.pool_path + ": " + failure.message(),
+                "check the path and its permissions");
+  if (options.pool_size == 0 && !exists)
     throw error("there is no pool at " + options.pool_path, "give --pool_size in bytes to make one");
 }
 

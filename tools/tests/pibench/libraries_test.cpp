@@ -160,6 +160,9 @@ TEST_P(libraries, refuse_what_they_cannot_open) {
   options.pool_path = none;
   EXPECT_EQ(refusal(options), "there is no pool at " + none + "; give --pool_size in bytes to make one");
   EXPECT_NE(refusal(pool_at(folder_.file("no/folder"))).find("check that the folder exists"), std::string::npos);
+  const std::string long_name = folder_.file(std::string(300, 'a'));
+  EXPECT_EQ(refusal(pool_at(long_name)),
+            "cannot reach pool " + long_name + ": File name too long; check the path and its permissions");
   options.pool_size = 4096;
   EXPECT_NE(refusal(options).find("use at least"), std::string::npos);
   options.pool_path = folder_.file("text");

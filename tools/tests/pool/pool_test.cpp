@@ -36,6 +36,7 @@
 #include "tools/tests/pool/pool_indexes.hpp"
 #include "support/campaign.hpp"
 #include "support/child_process.hpp"
+#include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace {
@@ -416,6 +417,26 @@ TEST_F(Pools, A1_ANewPoolIsSyncedBeforeItGetsItsNameAndItsFolderAfterwards) {
   const std::vector<std::string> last(calls.end() - 3, calls.end());
   EXPECT_EQ(last, (std::vector<std::string>{"sync pool.filling", "rename pool.filling pool", "sync " + folder}));
   EXPECT_EQ(shapes_of(contents_of(path_))[0].shape->entries, some.size());
+}
+
+TEST_F(Pools, ThatAnotherProcessIsMakingAreLeftToIt) {
+  const std::vector<entry> some = {{1, 1}, {2, 2}, {3, 3}};
+  for (const char* of_the_other : {"pool.filling", "pool.filling.unfinished"}) {
+    make_pool(folder_.file(of_the_other), pool_bytes, {{"a", &bench::find_index("cceh"), some}});
+    {
+      const media::pmem open_there(folder_.file(of_the_other));
+      EXPECT_EQ(tests::message_of([&] {
+                  make_pool(path_, pool_bytes, {{"a", &bench::find_index("cceh"), some}});
+                }),
+                "another process is making " + path_ + ": it has " + folder_.file(of_the_other) +
+                    " open; wait until it is done, or name another path");
+      EXPECT_TRUE(std::filesystem::exists(folder_.file(of_the_other)));
+      EXPECT_FALSE(std::filesystem::exists(path_));
+    }
+    make_pool(path_, pool_bytes, {{"a", &bench::find_index("cceh"), some}});
+    EXPECT_FALSE(std::filesystem::exists(folder_.file(of_the_other)));
+    std::filesystem::remove(path_);
+  }
 }
 
 // One pool of each index, with random damage: it is refused, or opens and answers. libpmemobj alone faults on
