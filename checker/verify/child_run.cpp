@@ -1,5 +1,6 @@
 // Rounds in a child process.
 #include "checker/verify/child_run.hpp"
+#include "checker/simulator/machine/call_stack.hpp"
 #include "checker/simulator/machine/code_address.hpp"
 #include "checker/simulator/machine/real.hpp"
 #include "checker/verify/complete_explorer.hpp"
@@ -106,7 +107,11 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-std::string where(const void* pc) { return " at " + simulator::code_address(pc); }
+// The place of code that a signal has interrupted: the subject's, where the machine works for it.
+std::string where(const void* pc) {
+  constexpr std::size_t most = 24;
+  return " at " + simulator::code_address(simulator::callers_of_interrupted(pc, most));
+}
 
 const void* program_counter(void* context) {
   return reinterpret_cast<const void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);

@@ -1,6 +1,7 @@
 // Every state that a crash may leave, opened and judged.
 #include "checker/verify/crash_explorer.hpp"
 
+#include "checker/simulator/machine/call_stack.hpp"
 #include "checker/simulator/machine/code_address.hpp"
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/verify/choices.hpp"
@@ -352,7 +353,11 @@ void crash_explorer::report(choice c, std::string what) {
   }
   std::string text = what + circumstances_of(judge_, places_, c);
   const auto* const current = simulator::the_machine().current();
-  if (current != nullptr) text += "\n  last access before the crash: " + simulator::code_address(current->last_caller);
+  if (current != nullptr) {
+    constexpr std::size_t most = 24;
+    text += "\n  last access before the crash: " +
+            simulator::code_address_with_callers(simulator::callers_behind(current->last_caller, most));
+  }
   violated_(text);
 }
 

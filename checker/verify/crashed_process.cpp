@@ -1,5 +1,7 @@
 // A crash of a third-party library.
 #include "checker/verify/crashed_process.hpp"
+#include "checker/simulator/machine/call_stack.hpp"
+#include "checker/simulator/machine/code_address.hpp"
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/real.hpp"
 #include "checker/verify/elapsed.hpp"
@@ -18,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/time.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 namespace pmlab::verify {
@@ -29,6 +32,7 @@ using child_text = shared_text<16384>;
 struct child_board {
   child_text text;
   std::atomic<pid_t> process;  // 0: none
+  std::atomic<bool> faulted;
 };
 
 child_board& board_of_child() {
@@ -45,6 +49,19 @@ child_text& text_of_child() { return board_of_child().text; }
   ::_exit(0);
 }
 
+// Not everything below is safe in a signal handler: what is known for sure is on the board first.
+void on_fault(int signal, siginfo_t* /*info*/, void* context) {
+  ::signal(signal, SIG_DFL);
+  constexpr unsigned longest = 5;  // s
+  ::alarm(longest);
+  std::string text = std::string("recovery, or an operation after it, faults: ") + ::strsignal(signal);
+  text_of_child().put(text);
+  board_of_child().faulted = true;
+  const auto* const at = reinterpret_cast<const void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+  constexpr std::size_t most = 24;
+  end_child(text + " at " + simulator::code_address(simulator::callers_of_interrupted(at, most)));
+}
+
 void recover_from(simulator::persistent_memory& memory, std::span<const std::uint32_t> choice,
                   const std::function<std::string()>& recover) {
   // One that waits for ever would outlive the search.
@@ -57,7 +74,11 @@ void recover_from(simulator::persistent_memory& memory, std::span<const std::uin
         (never_ends ? "recovery, or an operation after it, hangs: " : "during recovery, or an operation after it: ") +
         what);
   };
-  for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM, SIGPROF}) ::signal(fatal, SIG_DFL);
+  for (const int fatal : {SIGALRM, SIGPROF}) ::signal(fatal, SIG_DFL);
+  struct sigaction action {};
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;  // the stack is the parent's (watch_over_child)
+  action.sa_sigaction = on_fault;
+  for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) ::sigaction(fatal, &action, nullptr);
   ::alarm(waiting_patience);
   const itimerval computing{{}, {computing_patience, 0}};
   ::setitimer(ITIMER_PROF, &computing, nullptr);
@@ -83,6 +104,7 @@ std::string in_crashed_process(simulator::persistent_memory& memory, std::span<c
                                const std::function<std::string()>& recover) {
   child_text& text = text_of_child();
   text.put("");
+  board_of_child().faulted = false;
   std::optional<child_process> child;
   simulator::the_machine().as_first_thread([&] {
     const fork_permit permit;
@@ -90,6 +112,7 @@ std::string in_crashed_process(simulator::persistent_memory& memory, std::span<c
   });
   const exit_reason reason = child->wait();
   board_of_child().process = 0;
+  if (board_of_child().faulted) return text.get();
   if (reason.signal == SIGALRM || reason.signal == SIGPROF)
     end_unable(
         std::string("a recovery, or an operation after it, ") +

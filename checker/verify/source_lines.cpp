@@ -77,6 +77,28 @@ std::string place_of_any(std::string_view addresses) {
   return place_of(number(first));
 }
 
+// The first of the addresses, with > between them, and its callers: each the caller of the one before.
+std::string place_and_callers(std::string_view addresses) {
+  constexpr std::size_t most = 6;
+  std::vector<source_frame> frames;
+  std::size_t end = 0;
+  const std::uintptr_t first = std::strtoull(std::string(addresses).c_str(), nullptr, 16);
+  for (std::size_t begin = 0; begin < addresses.size() && frames.size() <= most; begin = end + 1) {
+    end = std::min(addresses.find('>', begin), addresses.size());
+    const std::string one(addresses.substr(begin, end - begin));
+    for (source_frame& f : source_frames_of(reinterpret_cast<const void*>(std::strtoull(one.c_str(), nullptr, 16))))
+      // Lambdas have no name, and what calls main is the C library's.
+      if (!is_of_the_checker(f.file) && (frames.empty() || !f.function.starts_with("operator")) &&
+          !f.function.starts_with("__libc_start"))
+        frames.push_back(std::move(f));
+  }
+  std::string text = place_of(first);
+  for (std::size_t i = 1; i < std::min(frames.size(), most); ++i)
+    text += (i == 1 ? "\n    called by " : ", ") + frames[i].function + " (" + short_path(frames[i].file) + ":" +
+            std::to_string(frames[i].line) + ")";
+  return text;
+}
+
 }  // namespace
 
 bool is_of_the_checker(const std::string& place) {
@@ -163,7 +185,8 @@ std::string with_source_lines(std::string_view text) {
     const std::size_t close = open == std::string_view::npos ? open : text.find('}', open);
     if (close == std::string_view::npos) return result + std::string(text.substr(at));
     result += text.substr(at, open - at);
-    result += place_of_any(text.substr(open + 1, close - open - 1));
+    const std::string_view addresses = text.substr(open + 1, close - open - 1);
+    result += addresses.find('>') != std::string_view::npos ? place_and_callers(addresses) : place_of_any(addresses);
     at = close + 1;
   }
   return result;

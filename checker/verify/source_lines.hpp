@@ -9,7 +9,8 @@
 namespace pmlab::verify {
 
 // `text` with every {0x...} replaced by "file:line (function)" from addr2line; by the object and offset if that is not
-// installed. For inlined code, the innermost place that is no header of the system.
+// installed. For inlined code, the innermost place that is no header of the system. In {0x...>0x...} the first is an address,
+// and its callers follow: they are on a line of their own.
 [[nodiscard]] std::string with_source_lines(std::string_view text);
 
 // A place in the source: of inlined code the innermost one, and those that it is inlined into.

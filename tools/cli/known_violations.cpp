@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view replay = "; pmlab verify ";
 
-// The address in braces after the first of these words that the text has, or the first one of all.
-std::string_view address_in(std::string_view what) {
+// The address in braces after the first of these words that the text has, or the first one of all; without callers.
+std::string address_in(std::string_view what) {
   std::size_t from = 0;
   for (const std::string_view words : {"first the one at {", "submitted at {", "last access before the crash: {"})
     if (const std::size_t at = what.find(words); at != std::string_view::npos) {
@@ -26,7 +26,8 @@ std::string_view address_in(std::string_view what) {
     }
   const std::size_t open = what.find("{0x", from);
   if (open == std::string_view::npos) return {};
-  return what.substr(open, what.find('}', open) - open + 1);
+  const std::string_view addresses = what.substr(open, what.find('}', open) - open);
+  return std::string(addresses.substr(0, addresses.find('>'))) + '}';
 }
 
 // Its first line without the answers that were possible, N for each number, and without places.

@@ -14,14 +14,27 @@ namespace pmlab::simulator {
   return text;
 }
 
-// "{0x...|0x...}": an address, its caller, and so on. The report names the first one that is not of the library's blocks.
-[[nodiscard]] inline std::string code_address(std::span<const void* const> callers) {
+namespace detail {
+
+[[nodiscard]] inline std::string code_addresses(std::span<const void* const> callers, const char* separator) {
   std::string text;
   for (const void* c : callers) {
     const std::string one = code_address(c);
-    text.append(text.empty() ? "{" : "|").append(one, 1, one.size() - 2);
+    text.append(text.empty() ? "{" : separator).append(one, 1, one.size() - 2);
   }
   return text + "}";
+}
+
+}  // namespace detail
+
+// "{0x...|0x...}": an address, its caller, and so on. The report names the first one that is not of the library's blocks.
+[[nodiscard]] inline std::string code_address(std::span<const void* const> callers) {
+  return detail::code_addresses(callers, "|");
+}
+
+// "{0x...>0x...}": the same, of which the report names the first one and its callers.
+[[nodiscard]] inline std::string code_address_with_callers(std::span<const void* const> callers) {
+  return detail::code_addresses(callers, ">");
 }
 
 }  // namespace pmlab::simulator

@@ -1,5 +1,6 @@
 // A block drive whose durable content the machine tracks.
 #include "checker/simulator/machine/persistent_drive.hpp"
+#include "checker/simulator/machine/call_stack.hpp"
 #include "checker/simulator/machine/code_address.hpp"
 #include "checker/simulator/machine/persistent_memory.hpp"
 #include <pmlab/base/hash.hpp>
@@ -8,13 +9,13 @@
 #include <cstring>
 #include <utility>
 
-#include <unwind.h>
-
 namespace pmlab::simulator {
 namespace {
 
 using blocks::operation;
 
+// Enough to reach the caller of a helper for block devices.
+constexpr std::size_t most_callers = 5;
 constexpr std::uint64_t words_per_sector = sector_bytes / sizeof(std::uint64_t);
 
 // 0 for zeros, so that a drive never written to has the hash 0.
@@ -34,26 +35,6 @@ std::uint64_t hash_of_sector(const std::byte* data) noexcept {
 // The share of a sector in the hash of a content.
 std::uint64_t share(std::size_t sector, std::uint64_t hash) noexcept {
   return hash == 0 ? 0 : mix_bits(hash ^ (sector + 1) * golden_ratio);
-}
-
-// The frames of the calling fiber from the one that returns to `first` on; a few.
-std::vector<const void*> callers_behind(const void* first) {
-  struct walk {
-    const void* first;
-    std::vector<const void*> found;
-  };
-  walk w{first, {}};
-  _Unwind_Backtrace(
-      [](_Unwind_Context* frame, void* argument) {
-        constexpr std::size_t enough = 5;
-        walk& to = *static_cast<walk*>(argument);
-        const auto* const address = reinterpret_cast<const void*>(_Unwind_GetIP(frame));
-        if (!to.found.empty() || address == to.first) to.found.push_back(address);
-        return to.found.size() == enough ? _URC_END_OF_STACK : _URC_NO_REASON;
-      },
-      &w);
-  if (w.found.empty()) w.found.push_back(first);
-  return std::move(w.found);
 }
 
 bool changes_content(operation what) noexcept { return blocks::writes(what) || what == operation::discard; }
@@ -125,7 +106,7 @@ void persistent_drive::submit(queue& q, const blocks::request& r, const void* ca
   made->asked = r;
   if (r.what == operation::flush) made->asked.count = 0;
   made->caller = caller;
-  if (observer_ != nullptr) made->callers = callers_behind(caller);
+  if (observer_ != nullptr) made->callers = callers_behind(caller, most_callers);
   made->submitted = ++events_;
   capture(*made);
   q.in_flight.push_back(made);

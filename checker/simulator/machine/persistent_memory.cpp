@@ -1,5 +1,6 @@
 // Memory whose durable content the machine tracks.
 #include "checker/simulator/machine/persistent_memory.hpp"
+#include "checker/simulator/machine/code_address.hpp"
 #include "checker/simulator/machine/pages.hpp"
 #include <pmlab/base/hash.hpp>
 #include <pmlab/media/huge_pages.hpp>
@@ -353,6 +354,12 @@ void* persistent_memory::reserve(std::size_t bytes, std::size_t alignment) {
   return start() + offset;
 }
 
+std::string persistent_memory::last_store_to(std::uint32_t line) const {
+  if (id_of_line_[line] == 0 || logs_[id_of_line_[line] - 1].stores.empty()) return {};
+  return "; the last store to its line that was logged is at " +
+         code_address(logs_[id_of_line_[line] - 1].stores.back().caller);
+}
+
 std::string persistent_memory::audit() const {
   if (!logging_) return {};
   const auto lines = static_cast<std::uint32_t>(used_ / media::cache_line_bytes);
@@ -369,7 +376,7 @@ std::string persistent_memory::audit() const {
       if (wanted[word] != memory_words(line)[word])
         return "a store bypassed the instrument: offset " +
                std::to_string(std::size_t{line} * media::cache_line_bytes + word * sizeof(std::uint64_t)) +
-               " holds a value that no logged store wrote";
+               " holds a value that no logged store wrote" + last_store_to(line);
   }
   return {};
 }

@@ -180,6 +180,9 @@ class persistent_memory {
  private:
   static constexpr std::size_t longest_log = 48;
 
+  // For audit. "": none is logged.
+  [[nodiscard]] std::string last_store_to(std::uint32_t line) const;
+
   [[nodiscard]] std::uint64_t* memory_words(std::uint32_t line) const noexcept {
     return reinterpret_cast<std::uint64_t*>(start()) + std::size_t{line} * words_per_line;
   }
