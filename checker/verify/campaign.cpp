@@ -71,6 +71,12 @@ bool goes_on(const subject& kind) {
   return !kind.reserves_sentinels && (kind.open_image != nullptr || kind.open_image_on_drives != nullptr);
 }
 
+// Each state of a library is searched for hundreds or thousands of keys.
+void use_few_states(crash_options& crash) {
+  crash.points_one_in = 12;
+  crash.states_per_point = 8;
+}
+
 // The form of a round: of sixteen, seven have no special form.
 void choose_form(const subject& kind, round_options& round, std::uint64_t seed) {
   const std::uint64_t number = seed % 16;
@@ -87,20 +93,23 @@ void choose_form(const subject& kind, round_options& round, std::uint64_t seed) 
   }
   // Records of many words make a round of many points, most of them alike.
   if (kind.fills_up) round.crash.points_one_in = 8;
-  if (!goes_on(kind) || round.how == search::bounded) return;
-  round.full = round.full || number == 6 || number == 14;
+  // Most libraries promise nothing where space is short, and each state of a grown one takes long.
+  const bool is_library = code_of(kind) != nullptr;
+  if (!(goes_on(kind) || is_library) || round.how == search::bounded) return;
+  if (!is_library) round.full = round.full || number == 6 || number == 14;
   // Short ones and long ones, see below.
-  const bool continues = number == 0 || number == 7 || number == 10 || round.near_split;
+  const bool continues = number == 0 || number == 7 || number == 10 || (round.near_split && !is_library);
   if (round.crashes && continues) round.reopenings = 1 + (!round.grown && seed / 16 % 4 == 0 ? 1 : 0);
   // Many keys take long: a caller that requests few gets short rounds. (None of these rounds has fewer than requested.)
   constexpr std::size_t few_keys = 30;
-  if (kind.ordered && round.keys >= few_keys && (number == 3 || number == 13)) {
+  if (round.keys >= few_keys && (kind.ordered ? number == 3 || number == 13 : is_library && number == 3)) {
     round.thin = true;
     round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 24 : 60);
     round.crash.states_per_point = 12;
     round.crash.states_per_promise = 12;
     if (round.threads == 1) round.crash.points_one_in = 3;
     round.crash.crash_recovery_one_in = 200;
+    if (is_library) use_few_states(round.crash);
   }
   if (kind.loads && round.keys >= few_keys && number == 9) {
     round.loaded = true;
@@ -131,11 +140,7 @@ round_options round_of(const subject& subject, const campaign_options& options, 
     round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 6 : 12);
     round.crash.states_per_point = 16;
   }
-  // Each state of a library is searched for thousands of keys.
-  if (round.grown && code_of(subject) != nullptr) {
-    round.crash.points_one_in = 12;
-    round.crash.states_per_point = 8;
-  }
+  if (round.grown && code_of(subject) != nullptr) use_few_states(round.crash);
   round.branching = seed % 16 == 4;
   if (kind == 0) round.threads = 1;
   round.store_buffers = has_store_buffers(round, options.order);

@@ -107,6 +107,14 @@ std::vector<indexes::entry> index_judge::contents_of(crash_image& image) {
   return entries;
 }
 
+std::vector<indexes::entry> index_judge::contents_here() {
+  std::vector<indexes::entry> entries;
+  const std::unique_ptr<target> index = kind_.open_recovered();
+  index->know_keys(history_->keys());
+  index->entries(entries);
+  return entries;
+}
+
 std::string index_judge::judge(target& index, image_medium* medium) {
   if (std::string wrong = read_back(index); !wrong.empty()) return wrong;
   if (std::string wrong = history_->judge(entries_); !wrong.empty()) return wrong;

@@ -29,6 +29,8 @@ class index_judge final : public image_judge {
   void begin(history_model* history) noexcept { history_ = history; }
   // The entries of the index that is opened on the image.
   [[nodiscard]] std::vector<indexes::entry> contents_of(crash_image& image);
+  // The same in a crashed process.
+  [[nodiscard]] std::vector<indexes::entry> contents_here();
 
   // Fills the store, half of it again (nearly_full.hpp), and compares. `watched`: on the machine. "" or the violation.
   [[nodiscard]] std::string fill_again(target& index, bool watched);

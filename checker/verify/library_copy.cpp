@@ -20,8 +20,7 @@ namespace {
 // The file of the copy. The loader has it when it is loaded: its name may go then.
 class copied_file {
  public:
-  explicit copied_file(const std::string& path)
-      : at_(std::filesystem::temp_directory_path() / ("pmlab-" + std::to_string(::getpid()) + "-copy.so")) {
+  explicit copied_file(const std::string& path) : at_(std::filesystem::temp_directory_path() / name_of_next()) {
     std::error_code failed;
     std::filesystem::copy_file(path, at_, std::filesystem::copy_options::overwrite_existing, failed);
     if (failed) throw error("cannot copy " + path + ": " + failed.message(), "free some space in the temporary folder");
@@ -36,6 +35,12 @@ class copied_file {
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return at_; }
 
  private:
+  // Another one for each copy: the loader returns a library that it has under a name.
+  [[nodiscard]] static std::string name_of_next() {
+    static unsigned copies = 0;
+    return "pmlab-" + std::to_string(::getpid()) + "-" + std::to_string(++copies) + "-copy.so";
+  }
+
   std::filesystem::path at_;
 };
 

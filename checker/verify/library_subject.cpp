@@ -90,8 +90,13 @@ subject& library_kind() {
 
 struct loaded_library {
   loaded_library(const std::string& path, std::size_t bytes)
-      : running(path), recovering(fresh_copy(path)), pool_bytes(bytes), code(std::make_shared<reached_code>(path)) {}
+      : running(path),
+        going_on(fresh_copy(path)),
+        recovering(fresh_copy(path)),
+        pool_bytes(bytes),
+        code(std::make_shared<reached_code>(path)) {}
   pibench::library running;
+  pibench::library going_on;
   pibench::library recovering;
   std::size_t pool_bytes;
   std::shared_ptr<reached_code> code;
@@ -148,13 +153,16 @@ const std::string& served_path() {
   return path;
 }
 
+bool goes_on = false;
+
 std::unique_ptr<target> open_running() {
   simulator::machine& machine = simulator::the_machine();
   machine.quietly([&] {
-    std::remove(served_path().c_str());
+    if (!goes_on) std::remove(served_path().c_str());
     simulator::serve_file(served_path(), machine.memory());
   });
-  return std::make_unique<library_target>(loaded()->running, served_path(), loaded()->pool_bytes, false);
+  const pibench::library& copy = goes_on ? loaded()->going_on : loaded()->running;
+  return std::make_unique<library_target>(copy, served_path(), loaded()->pool_bytes, false);
 }
 
 std::unique_ptr<target> open_recovered() {
@@ -162,10 +170,8 @@ std::unique_ptr<target> open_recovered() {
   return std::make_unique<library_target>(loaded()->recovering, served_path(), loaded()->pool_bytes, true);
 }
 
-void close_running() {
-  std::remove(served_path().c_str());
-  simulator::serve_file(served_path(), nullptr);
-}
+// The file stays: it has the pool's size, with which a run may go on.
+void close_running() { simulator::serve_file(served_path(), nullptr); }
 
 }  // namespace
 
@@ -190,6 +196,11 @@ const subject& load_library(const std::string& path, bool scans, std::size_t poo
   kind.open_recovered = open_recovered;
   kind.after_run = close_running;
   return kind;
+}
+
+void go_on_from(simulator::persistent_memory* memory) {
+  goes_on = memory != nullptr;
+  if (goes_on) simulator::serve_file(served_path(), memory);
 }
 
 const reached_code* code_of(const subject& kind) { return &kind == &library_kind() ? loaded()->code.get() : nullptr; }

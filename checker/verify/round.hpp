@@ -36,6 +36,7 @@ class index_runner final : public round_runner<index_round> {
 
  private:
   std::string plan() override;
+  bool know_content() override;
   void make_explorer() override;
   [[nodiscard]] std::unique_ptr<history_model> make_history() const override;
   simulator::persistence_observer& begin_explorer(const crash_options& how) override;

@@ -241,7 +241,9 @@ class planner {
   void thin() {
     const std::size_t count = 300 + source_.below(source_.one_in(4) ? 1700 : 300);
     constexpr key_set kinds[] = {key_set::dense, key_set::sequential, key_set::clustered, key_set::anywhere};
-    const key_list keys = make_keys(kinds[source_.below(std::size(kinds))], count, source_);
+    key_set chosen = kinds[source_.below(std::size(kinds))];
+    if (kind_.reserves_sentinels && chosen == key_set::clustered) chosen = key_set::dense;  // the former has key 0
+    const key_list keys = make_keys(chosen, count, source_);
     ascending_ = keys;
     std::sort(ascending_.begin(), ascending_.end());
     if (source_.one_in(3)) return rolling_window();
@@ -298,7 +300,7 @@ class planner {
             add_with_reads(phase[t], {action::erase, victims[erased++ % victims.size()], 0});
           const std::size_t first = added;
           for (std::size_t n = 4 + source_.below(30); n > 0; --n)
-            add_with_reads(phase[t], {source_.one_in(4) ? action::upsert : action::insert,
+            add_with_reads(phase[t], {source_.one_in(4) && !kind_.reserves_sentinels ? action::upsert : action::insert,
                                       refill[added++ % refill.size()], ++unique_});
           if (source_.one_in(3)) continue;
           for (std::size_t i = first; i < added; ++i)

@@ -54,6 +54,11 @@ class round_runner : public runner {
 
   // Sets `phases_`. Returns the operations as text.
   virtual std::string plan() = 0;
+  // A crash has ended a phase, and `memory_` and the drives have what it left: sets `known_`. False: it cannot be known.
+  virtual bool know_content() {
+    known_ = judge_.contents_of(explorer().image_of_kept());
+    return true;
+  }
   // The round has crashes: makes its explorer, unless an earlier round has made it.
   virtual void make_explorer();
   // The history of a phase that begins with the content `known_`.
@@ -228,14 +233,13 @@ template <class Kind>
 bool round_runner<Kind>::crash() {
   const kept_crash& kept = explorer().kept();
   if (kept.blocks == nullptr) return false;
-  known_ = judge_.contents_of(explorer().image_of_kept());
   memory_.reset();
   const std::vector<std::byte>& durable = options_->kills ? kept.durable : kept.bytes;
   memory_.restore(durable.data(), durable.size());
   memory_.restore_blocks(*kept.blocks, kept.top);
   memory_.store_again(kept.waiting);
   drives().restore(kept.drives);
-  return true;
+  return know_content();
 }
 
 template <class Kind>

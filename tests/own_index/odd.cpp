@@ -8,6 +8,7 @@
 //   waits     recovery waits for ever, in the kernel
 //   grows     it begins with room for 600 keys, and moves all of them where there is none
 //   forgets   the same, and the moved keys are not flushed: a defect
+//   leaves    what is inserted behind an opening of an earlier pool is not flushed: a defect that a second crash shows
 //   remembers recovery knows by variables of a header whether this process made a pool: no recovery's process did
 #include <pmlab/pibench/tree_api.hpp>
 
@@ -81,6 +82,7 @@ class odd_table final : public tree_api {
     talker::say("table");
     if (is("large")) make_arenas();
     if (head_->written.load() == magic) {
+      was_there_ = true;
       if (is("waits")) ::pause();
       if (is("remembers") && pools_made + pools_made_here() != 0) throw std::runtime_error("it was never closed");
       return;
@@ -125,7 +127,7 @@ class odd_table final : public tree_api {
     }
     free->value.store(word(value));
     free->key.store(word(key));
-    pmem_persist(free, sizeof *free);
+    if (!(is("leaves") && was_there_)) pmem_persist(free, sizeof *free);
     return true;
   }
 
@@ -226,6 +228,7 @@ class odd_table final : public tree_api {
   header* head_ = nullptr;
   std::vector<std::unique_ptr<std::uint64_t[]>> arenas_;
   int* scans_ = nullptr;
+  bool was_there_ = false;
   std::mutex mutex_;
 };
 

@@ -90,7 +90,10 @@ class Verify(OwnIndexTest):
     def test_a_missing_fence_in_inline_assembly_is_found(self):
         for library in (os.path.join(BUILT, "libown_log_without_fence.so"),
                         self.build("log_without_fence", LOG, "-DWITHOUT_FENCE")):
-            self.assertIn("log.cpp:", self.expect_found(library, "--crashes"))
+            output = self.expect_found(library, "--crashes")
+            self.assertIn("log.cpp:", output)
+            # append is the innermost.
+            self.assertRegex(output, r"last access before the crash: .*log\.cpp:\d+ \(\w+\)\n    called by .*log\.cpp:\d+\)")
 
     def test_what_recovery_does_wrong_is_a_violation(self):
         for how, word in (("FAULTS", "faults: Segmentation fault"), ("HANGS", "hangs"),
@@ -102,7 +105,7 @@ class Verify(OwnIndexTest):
             self.assertEqual(errors, "")
             # Recovery runs in a copy of the library, whose file is gone.
             self.assertNotIn("-copy.so", output)
-            if how == "HANGS":
+            if how != "THROWS":
                 self.assertIn("faulty.cpp:", output.split("lost:", 1)[0])
 
     def test_variables_of_inline_code_have_their_values_after_loading_in_recovery(self):
@@ -126,6 +129,12 @@ class Verify(OwnIndexTest):
         replay = shlex.split(output.split("to reproduce it:\n", 1)[1].splitlines()[0])
         again, _ = self.pmlab(*replay[1:], status=1)
         self.assertTrue(again.startswith("libtree_faulty.so without update,remove: "), again)
+
+    def test_what_a_second_crash_takes_is_found(self):
+        output, _ = self.pmlab("verify", "--library", os.path.join(BUILT, "libown_odd.so"), "--crashes", "--budget", "60",
+                               "--shrink", "2", environment={"ODD": "leaves"}, status=1)
+        self.assertRegex(output, r"lost: .*own_index/odd\.cpp:\d+ \(insert\)")
+        self.assertNotIn("-copy.so", output)
 
     def test_bad_input(self):
         self.assert_refused(["there is no library ./libnot.so"], "verify", "--library", "./libnot.so")
