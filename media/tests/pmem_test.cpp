@@ -721,6 +721,49 @@ TEST_F(pmem_pool, stays_that_of_the_process_that_opened_it_when_a_child_closes_i
   EXPECT_GT(pool(path()).written_back_bytes(), 0U);
 }
 
+// libpmemobj keeps locks and lists of the running process in the pool.
+TEST_F(pmem_pool, works_on_in_the_parent_when_a_child_closes_it) {
+  for (const bool kept : {false, true}) {
+    auto medium = std::make_unique<pool>(path(kept ? "kept" : "shared"),
+                                         media::pmem_options{.create_bytes = pool_bytes, .keep_from_children = kept});
+    const auto add = [&] {
+      pool::publication change(*medium);
+      return media::create<std::atomic<std::uint64_t>>(change, 42U) != nullptr && (change.commit(), true);
+    };
+    EXPECT_TRUE(add());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      medium.reset();
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status));
+    for (int i = 0; i < 1000; ++i) EXPECT_TRUE(add());
+    medium.reset();
+    EXPECT_EQ(pool(path(kept ? "kept" : "shared")).written_back_bytes(), 0U);
+  }
+}
+
+TEST_F(pmem_pool, is_not_written_back_while_it_is_open) {
+  const pool medium(path(), {.create_bytes = pool_bytes});
+  const std::uint64_t before = unmapped_bytes;
+  EXPECT_NE(message_of([&] { pool{path()}; }).find("not open in another process"), std::string::npos);
+  EXPECT_EQ(unmapped_bytes, before) << "the lines that were written back went on being stored to";
+}
+
+// A word of libpmemobj's that leads to the root object.
+TEST_F(pmem_pool, without_a_root_object_is_an_error) {
+  pool{path(), {.create_bytes = pool_bytes}};
+  const descriptor file(::open(path().c_str(), O_RDWR | O_CLOEXEC));
+  constexpr off_t place_of_root = 4096 + 2048;
+  for (const std::uint64_t word : {std::uint64_t{0x123456789}, std::uint64_t{1} << 62 | 1, pool_bytes - 64}) {
+    ASSERT_EQ(::pwrite(file.get(), &word, sizeof word, place_of_root), static_cast<ssize_t>(sizeof word));
+    EXPECT_EQ(message_of([&] { media::probe_pool(path(), media::time_to_probe(path())); }),
+              "pool " + path() + " is damaged: its root object is not in it; restore it from a copy");
+  }
+}
+
 TEST_F(pmem_pool, writes_nothing_back_in_a_private_mapping_and_keeps_its_mark) {
   pool{path(), {.create_bytes = pool_bytes}};
   kill_a_process_with(path());

@@ -44,6 +44,7 @@
 #include <fcntl.h>
 #include <libpmem.h>
 #include <libpmemobj.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -111,7 +112,10 @@ class pmem {
   // since only gives its mapping back: the pool stays that of the process that has opened it. REQUIRES: no operation is
   // under way, in any thread.
   ~pmem() {
-    if (::getpid() != opener_) return;
+    if (!pool_.is_of_this_process()) {
+      if (!is_kept_from_children_) ::munmap(base_, capacity_bytes_);
+      return;
+    }
     if (caches_are_persistent_ && !platform_saves_caches()) {
       pmem_deep_flush(base_, capacity_bytes_);  // (E1), whatever libpmem decided about its other flushes
       pmem_drain();
@@ -257,21 +261,24 @@ class pmem {
     std::array<std::byte, sizeof(contents) + alignof(contents)> room;
   };
 
-  // libpmemobj's handle, closed with its owner: also when a constructor throws behind it.
+  // libpmemobj's handle, closed with its owner: also when a constructor throws behind it. A child process does not close it:
+  // libpmemobj's locks and lists of the parent are in the mapping that both have, and would go.
   class open_pool {
    public:
     open_pool() = default;
     open_pool(const open_pool&) = delete;
     open_pool& operator=(const open_pool&) = delete;
     ~open_pool() {
-      if (handle_ != nullptr) pmemobj_close(handle_);
+      if (handle_ != nullptr && is_of_this_process()) pmemobj_close(handle_);
     }
+    [[nodiscard]] bool is_of_this_process() const noexcept { return ::getpid() == opener_; }
     void take(PMEMobjpool* pool) noexcept { handle_ = pool; }
     [[nodiscard]] PMEMobjpool* handle() const noexcept { return handle_; }
     [[nodiscard]] void* root() const noexcept { return pmemobj_direct(pmemobj_root(handle_, sizeof(pool_root))); }
 
    private:
     PMEMobjpool* handle_ = nullptr;
+    pid_t opener_ = ::getpid();
   };
 
   [[nodiscard]] contents* aligned_contents() {
@@ -335,13 +342,37 @@ class pmem {
     if (options.reserve_space) reserve_space(file.get());
     if (options.bypass_msync) bypass_msync(backing_);
     // (W1) < (W2): libpmemobj's recovery, and every store of this process, finds durable what it builds on.
-    write_back_what_was_left(file.get());  // (W1)
+    {
+      const lock_of_pool lock(file.get());
+      if (lock.is_elsewhere()) refuse("it is open already");
+      write_back_what_was_left(file.get());  // (W1)
+    }
     // Not by libpmemobj++: it allocates behind this call, and a failure there leaves the pool open for good.
     pool_.take(pmemobj_open(path_.c_str(), pool_layout));
-    if (pool_.handle() == nullptr)
-      throw error("cannot open pool " + path_ + ": Failed opening pool: " + pmemobj_errormsg(),
-                  "check that it is a pmlab pool, complete, and not open in another process");
+    if (pool_.handle() == nullptr) refuse(pmemobj_errormsg());
   }
+
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw error("cannot open pool " + path_ + ": Failed opening pool: " + why,
+                "check that it is a pmlab pool, complete, and not open in another process");
+  }
+
+  // The lock by which libpmemobj excludes other openings. It takes it itself, from elsewhere: so this one must be free then.
+  class lock_of_pool {
+   public:
+    explicit lock_of_pool(int file) noexcept
+        : file_(file), failure_(::flock(file, LOCK_EX | LOCK_NB) == 0 ? 0 : errno) {}
+    lock_of_pool(const lock_of_pool&) = delete;
+    lock_of_pool& operator=(const lock_of_pool&) = delete;
+    ~lock_of_pool() {
+      if (failure_ == 0) ::flock(file_, LOCK_UN);
+    }
+    [[nodiscard]] bool is_elsewhere() const noexcept { return failure_ == EWOULDBLOCK; }
+
+   private:
+    int file_;
+    int failure_;
+  };
 
   void reject_what_is_no_pool(int file) const {
     struct stat status {};
@@ -443,17 +474,20 @@ class pmem {
   // `file`: of a pool that existed; a new one has none here.
   void start(const pmem_options& options, const descriptor& file) {
     const bool existed = file.is_open();
+    base_ = reinterpret_cast<char*>(handle());
+    capacity_bytes_ = capacity_of(path_);
     contents_ = aligned_contents();
+    if (existed && !holds(contents_))
+      throw error("pool " + path_ + " is damaged: its root object is not in it", "restore it from a copy");
     // A device cannot get its name last: `pmempool create` makes its pool, whose root object is all zeroes.
     if (backing_ == backing::device_dax) mark_complete();
     if (existed && contents_->complete.load(std::memory_order_acquire) != 1)
       throw error("pool " + path_ + " was never completed", "remove it and make it again");
-    base_ = reinterpret_cast<char*>(handle());
     persistence_ = options.persistence.value_or(domain_of_libpmem());
     caches_are_persistent_ = keeps_caches(persistence_);
     instruction_ = best_flush_instruction();
-    capacity_bytes_ = capacity_of(path_);
-    if (options.keep_from_children) static_cast<void>(::madvise(base_, capacity_bytes_, MADV_DONTFORK));
+    is_kept_from_children_ = options.keep_from_children;
+    if (is_kept_from_children_) static_cast<void>(::madvise(base_, capacity_bytes_, MADV_DONTFORK));
     // Without this the allocator's count of live bytes would not survive a restart.
     enum pobj_stats_enabled statistics = POBJ_STATS_ENABLED_BOTH;
     pmemobj_ctl_set(handle(), "stats.enabled", &statistics);
@@ -466,7 +500,8 @@ class pmem {
       static_cast<void>(size_class_of(bytes, std::min(bytes & (~bytes + 1), xpline_bytes)));
     if (existed) {
       register_classes_of_runs();
-      // Another process had the pool, and was killed with it, between (W1) and the lock that libpmemobj takes.
+      // Another process had the pool, and was killed with it, between (W1) and the lock that libpmemobj takes. libpmemobj's
+      // own recovery has run by then.
       if (contents_->opening.load(std::memory_order_acquire) != left_open_) write_back_what_was_left(file.get());
     }
     mark(new_opening());  // (W2)
@@ -500,11 +535,18 @@ class pmem {
   // memory below it (guests, kexec). The file is mapped for it: libpmemobj recovers a pool where it maps it.
   void write_back_what_was_left(int file) {
     if (backing_ == backing::page_cache || platform_saves_caches() || maps_privately()) return;
-    const mapped_file mapped(path_, file, capacity_of(path_));
+    const std::uint64_t bytes = capacity_of(path_);
+    if (bytes == 0) return;  // no pool: libpmemobj refuses it
+    const mapped_file mapped(path_, file, bytes);
     left_open_ = root_word_of_pool(words_of_memory{mapped.begin(), mapped.bytes()}, offsetof(contents, opening),
                                    alignof(contents))
                      .value_or(not_open);
     if (left_open_ != not_open) written_back_bytes_ += write_back(file, mapped, best_flush_instruction());
+  }
+
+  [[nodiscard]] bool holds(const contents* c) const noexcept {
+    const auto offset = reinterpret_cast<std::uintptr_t>(c) - reinterpret_cast<std::uintptr_t>(base_);
+    return c != nullptr && offset < pointer_bound() && pointer_bound() - offset >= sizeof(contents);
   }
 
   // True if libpmemobj's openings store nothing (map_pools_privately).
@@ -591,7 +633,7 @@ class pmem {
   bool caches_are_persistent_ = false;
   std::uint64_t left_open_ = not_open;  // the opening that was the last, and had no orderly end
   std::uint64_t written_back_bytes_ = 0;
-  pid_t opener_ = ::getpid();
+  bool is_kept_from_children_ = false;
   std::mutex mutex_;
   std::vector<size_class> size_classes_;
   std::optional<background_collapse> collapse_;  // after `pool_`: it ends before the pool is unmapped
