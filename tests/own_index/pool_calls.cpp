@@ -3,18 +3,22 @@
 #include <pmlab/pibench/pool.hpp>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <malloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace {
 
@@ -151,10 +155,73 @@ int again(const char* path) {
   return 0;
 }
 
+bool is_refused(const std::string& path, const std::string& because) {
+  try {
+    pibench::open_pool(path, pool_bytes);
+  } catch (const std::runtime_error& e) {
+    return std::string(e.what()).find(because) != std::string::npos && !in_pool(std::unique_ptr<int>(new int).get());
+  }
+  return false;
+}
+
+// `path`: of a pool.
+int files_that_are_no_pools(const std::string& path) {
+  EXPECT(::truncate(path.c_str(), pool_bytes / 4) == 0);
+  EXPECT(is_refused(path, "cut off"));
+  for (const off_t bytes : {1, 100, 4096, 100'000}) {
+    EXPECT(std::remove(path.c_str()) == 0);
+    std::unique_ptr<FILE, int (*)(FILE*)>(std::fopen(path.c_str(), "w"), std::fclose).reset();
+    EXPECT(::truncate(path.c_str(), bytes) == 0);
+    EXPECT(is_refused(path, "too small"));
+  }
+  // No space, as a full file system has none.
+  EXPECT(std::remove(path.c_str()) == 0);
+  rlimit before{};
+  EXPECT(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit none{4096, before.rlim_max};
+  EXPECT(::signal(SIGXFSZ, SIG_IGN) != SIG_ERR && ::setrlimit(RLIMIT_FSIZE, &none) == 0);
+  EXPECT(is_refused(path, "no space"));
+  EXPECT(::setrlimit(RLIMIT_FSIZE, &before) == 0 && ::signal(SIGXFSZ, SIG_DFL) != SIG_ERR);
+  return 0;
+}
+
+// Every form of delete is that of the library: another one would be given blocks of the pool.
+int deletes(const char* path) {
+  struct alignas(128) wide {
+    explicit wide(bool fails) {
+      if (fails) throw std::runtime_error("a constructor");
+    }
+    char bytes[128];
+  };
+  pibench::open_pool(path, pool_bytes);
+  for (int array = 0; array < 2; ++array) {
+    try {
+      if (array == 0)
+        delete new (std::nothrow) wide(true);
+      else
+        delete[] new (std::nothrow) wide[1]{wide(true)};
+      return __LINE__;
+    } catch (const std::runtime_error&) {
+    }
+  }
+  pibench::close_pool();
+  return 0;
+}
+
+// Where the kernel maps no library: a later process would find its pool's address taken.
+int address(const char* path) {
+  pibench::open_pool(path, pool_bytes);
+  const auto start = reinterpret_cast<std::uintptr_t>(pibench::detail::the_pool.start);
+  EXPECT(start >= std::uintptr_t{1} << 44 && start < std::uintptr_t{1} << 46);
+  pibench::close_pool();
+  return 0;
+}
+
 }  // namespace
 
 extern "C" int run(const char* path) {
-  for (const int wrong : {before_and_after(path), blocks(), of_cpp(), again(path)})
+  for (const int wrong : {before_and_after(path), blocks(), of_cpp(), again(path), files_that_are_no_pools(path),
+                          deletes(path), address(path)})
     if (wrong != 0) return wrong;
   return 0;
 }

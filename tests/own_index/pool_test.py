@@ -42,6 +42,20 @@ class Pool(OwnIndexTest):
                                   capture_output=True, text=True, check=False, timeout=120)
             self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_the_compiler_takes_the_words_of_the_linker_and_no_standard_input(self):
+        source = os.path.join(self.folder, "root.c")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write("#include <math.h>\ndouble root_of(double of) { return sqrt(of) + cbrt(of); }\n")
+        compiler = os.path.join(ROOT, "scripts", "pmlab-cc")
+        for words in (["-l", "m"], ["-lm"], ["-L", "/", "-Xlinker", "--no-undefined-version", "-lm"], ["-z", "now", "-lm"]):
+            done = subprocess.run([compiler, "-O2", "-fPIC", "-shared", source, *words, "-o", source + ".so"],
+                                  capture_output=True, text=True, check=False, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        done = subprocess.run([compiler, "-fPIC", "-shared", "-x", "c", "-", "-o", source + ".so"], input="int x;",
+                              capture_output=True, text=True, check=False, timeout=120)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("the source is the standard input", done.stderr)
+
 
 if __name__ == "__main__":
     main()

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <iterator>
 #include <new>
 #include <stdexcept>
@@ -110,7 +111,7 @@ inline char* reserve(std::size_t bytes) {
   std::atomic<std::uint64_t>& top = the_head().top;
   std::uint64_t at = top.load();
   do {
-    if (bytes > the_pool.bytes - at) return nullptr;
+    if (at > the_pool.bytes || bytes > the_pool.bytes - at) return nullptr;
   } while (!top.compare_exchange_weak(at, at + bytes));
   flush(&top);
   _mm_sfence();
@@ -167,22 +168,51 @@ inline bool is_alignment(std::size_t alignment) { return alignment != 0 && (alig
 
 }  // namespace detail
 
-// Opens the pool in the file `path`, or makes it with `bytes`: from now on all allocations are in it. An empty path:
-// they stay in DRAM. Throws std::runtime_error: it cannot be mapped, is no pool, or cannot be mapped at its address.
-inline void open_pool(const std::string& path, std::size_t bytes) {
+namespace detail {
+
+// Where a new pool should lie: far from where the kernel maps libraries, or a later process could have one there.
+inline void* wish_for_new_pool() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  constexpr std::uint64_t begin = std::uint64_t{1} << 44, step = std::uint64_t{1} << 34, steps = 2048;
+  const std::uint64_t drawn = static_cast<std::uint64_t>(now.tv_nsec) * 0x9e3779b97f4a7c15U >> 53;
+  return reinterpret_cast<void*>(begin + drawn % steps * step);
+}
+
+}  // namespace detail
+
+// From now on all allocations are DRAM. Blocks of the pool may no longer be freed. The file keeps them.
+inline void close_pool() noexcept {
+  if (detail::the_pool.start != nullptr) ::munmap(detail::the_pool.start, detail::the_pool.bytes);
   detail::the_pool = {nullptr, 0, detail::the_pool.number + 1, 0};
+}
+
+// Opens the pool in the file `path`, or makes it with `bytes`, for all of which it takes space: from now on all allocations
+// are in it. An empty path: they stay in DRAM. Throws std::runtime_error: no space, it cannot be mapped, is no pool or a
+// part of one, or cannot be mapped at its address. REQUIRES: none is open, or no block of it is used or freed any more.
+inline void open_pool(const std::string& path, std::size_t bytes) {
+  close_pool();
   if (path.empty()) return;
-  if (bytes < detail::first_block + detail::part) throw std::runtime_error("the pool is too small");
+  constexpr std::size_t least = detail::first_block + detail::part;
+  if (bytes < least) throw std::runtime_error("the pool is too small");
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
   if (file < 0) throw std::runtime_error("cannot open the pool " + path);
   struct stat status {};
   bool done = ::fstat(file, &status) == 0;
-  if (done && status.st_size == 0) done = ::ftruncate(file, static_cast<off_t>(bytes)) == 0;
-  if (done && status.st_size != 0) bytes = static_cast<std::size_t>(status.st_size);
+  const bool is_new = done && status.st_size == 0;
+  if (done && !is_new) bytes = static_cast<std::size_t>(status.st_size);
+  // A store into a part without space would end the process.
+  const int failure = done ? ::posix_fallocate(file, 0, static_cast<off_t>(bytes)) : 0;
+  if (failure != 0 || (done && bytes < least)) {
+    if (is_new && ::ftruncate(file, 0) != 0) done = false;
+    ::close(file);
+    throw std::runtime_error(failure != 0 ? "no space for the pool " + path + ": " + std::strerror(failure)
+                                          : path + " is too small to be a pool");
+  }
   const auto map_at = [&](void* wish, int flags) {
     return done ? ::mmap(wish, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, file, 0) : MAP_FAILED;
   };
-  void* area = map_at(nullptr, 0);
+  void* area = map_at(is_new ? detail::wish_for_new_pool() : nullptr, 0);
   if (area != MAP_FAILED && static_cast<detail::head*>(area)->written == detail::magic) {
     void* const wish = reinterpret_cast<void*>(static_cast<detail::head*>(area)->address);
     if (wish != area) {
@@ -204,7 +234,11 @@ inline void open_pool(const std::string& path, std::size_t bytes) {
   detail::the_pool.start = static_cast<char*>(area);
   detail::the_pool.bytes = bytes;
   detail::head& h = detail::the_head();
-  if (h.written == detail::magic) return;
+  if (h.written == detail::magic) {
+    if (h.top <= bytes) return;
+    close_pool();
+    throw std::runtime_error(path + " is a part of a pool: the rest was cut off");
+  }
   h.address = reinterpret_cast<std::uint64_t>(area);
   h.top = detail::first_block;
   h.root = 0;
@@ -214,12 +248,6 @@ inline void open_pool(const std::string& path, std::size_t bytes) {
   h.written = detail::magic;
   detail::flush(&h);
   _mm_sfence();
-}
-
-// From now on all allocations are DRAM. Blocks of the pool may no longer be freed. The file keeps them.
-inline void close_pool() noexcept {
-  if (detail::the_pool.start != nullptr) ::munmap(detail::the_pool.start, detail::the_pool.bytes);
-  detail::the_pool = {nullptr, 0, detail::the_pool.number + 1, 0};
 }
 
 // Where recovery begins: what set_pool_root was given last, before a crash too. Null: nothing yet.
@@ -325,6 +353,9 @@ void operator delete(void* block, std::size_t, std::align_val_t) noexcept {
   pmlab::pibench::detail::pmlab_pool_free(block);
 }
 void operator delete(void* block, const std::nothrow_t&) noexcept { pmlab::pibench::detail::pmlab_pool_free(block); }
+void operator delete(void* block, std::align_val_t, const std::nothrow_t&) noexcept {
+  pmlab::pibench::detail::pmlab_pool_free(block);
+}
 void* operator new[](std::size_t bytes) { return pmlab::pibench::detail::allocate_or_throw(bytes); }
 void* operator new[](std::size_t bytes, std::align_val_t alignment) {
   return pmlab::pibench::detail::allocate_or_throw(bytes, static_cast<std::size_t>(alignment));
@@ -342,4 +373,7 @@ void operator delete[](void* block, std::size_t, std::align_val_t) noexcept {
   pmlab::pibench::detail::pmlab_pool_free(block);
 }
 void operator delete[](void* block, const std::nothrow_t&) noexcept { pmlab::pibench::detail::pmlab_pool_free(block); }
+void operator delete[](void* block, std::align_val_t, const std::nothrow_t&) noexcept {
+  pmlab::pibench::detail::pmlab_pool_free(block);
+}
 #endif
