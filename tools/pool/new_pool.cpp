@@ -10,26 +10,43 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 #include <system_error>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 namespace pmlab::pool {
 namespace {
 
 namespace fs = std::filesystem;
 
-// A pool that is not finished, removed with all that belongs to it unless it gets its name.
+// As rename_durably, if nothing has the name `to`. False: something has it, and nothing was changed. On a file system that
+// cannot tell, a file that gets the name at the same moment is replaced.
+[[nodiscard]] bool rename_durably_to_new(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) {
+    sync_folder_of(to);
+    return true;
+  }
+  if (errno == EEXIST || ::access(to.c_str(), F_OK) == 0) return false;
+  rename_durably(from, to);
+  return true;
+}
+
+// A pool that is not finished, removed with all that belongs to it unless it gets its name. Its name until then has the
+// number of this process: another one that makes the same pool has a file of its own.
 class unfinished_pool {
  public:
-  // Throws pmlab::error if another process is at work on the same pool.
-  explicit unfinished_pool(std::string path) : name_(std::move(path)), path_(name_ + ".filling") {
-    refuse_what_is_locked(path_);
-    refuse_what_is_locked(media::unfinished_name(path_));
+  explicit unfinished_pool(std::string path)
+      : name_(std::move(path)), path_(name_ + std::string(suffix) + std::to_string(::getpid())) {
+    remove_those_of_killed();
     remove();
   }
   unfinished_pool(const unfinished_pool&) = delete;
@@ -38,28 +55,37 @@ class unfinished_pool {
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
+  // Throws pmlab::error: another process was faster.
   void finish() const {
-    refuse_what_is_there(name_);
     {
       const descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
       sync_file(file.get(), path_);
     }
-    rename_durably(path_, name_);
+    while (!rename_durably_to_new(path_, name_)) refuse_what_is_there(name_);
   }
 
  private:
-  // libpmemobj locks the pools that a process has open, and the kernel unlocks those of a killed one.
-  void refuse_what_is_locked(const std::string& unfinished) const {
-    const descriptor file(::open(unfinished.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    if (file.is_open() && ::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-      throw error(fmt::format("another process is making {}: it has {} open", name_, unfinished),
-                  "wait until it is done, or name another path");
+  static constexpr std::string_view suffix = ".filling-";
+
+  // The kernel unlocks the pools of a killed process. A process of another container may have a number that is free here.
+  void remove_those_of_killed() const {
+    const fs::path folder = folder_of(name_);
+    const std::string begin = fs::path(name_).filename().string() + std::string(suffix);
+    std::error_code failure;
+    for (const auto& file : fs::directory_iterator(folder, failure)) {
+      const std::string found = file.path().filename().string();
+      if (!found.starts_with(begin)) continue;
+      const auto process = static_cast<pid_t>(std::strtol(found.c_str() + begin.size(), nullptr, 10));
+      if (process <= 0 || ::kill(process, 0) == 0 || errno != ESRCH) continue;
+      const descriptor left(::open(file.path().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+      if (left.is_open() && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0) std::remove(file.path().c_str());
+    }
   }
 
   void remove() const {
     std::error_code ignored;
     fs::remove(path_, ignored);
-    // A process that was killed may have left one: media::pmem would adopt it, with entries.
+    // A killed process with the same number may have left one: media::pmem would adopt it, with entries.
     fs::remove(media::unfinished_name(path_), ignored);
   }
 

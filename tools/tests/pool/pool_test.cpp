@@ -31,12 +31,12 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/tests/pool/pool_indexes.hpp"
 #include "support/campaign.hpp"
 #include "support/child_process.hpp"
-#include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace {
@@ -58,6 +58,11 @@ extern "C" int fsync(int file) {
 extern "C" int rename(const char* from, const char* to) noexcept {
   if (recorded_calls != nullptr) recorded_calls->push_back("rename " + file_name(from) + " " + file_name(to));
   return reinterpret_cast<int (*)(const char*, const char*)>(dlsym(RTLD_NEXT, "rename"))(from, to);
+}
+extern "C" int renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned flags) noexcept {
+  if (recorded_calls != nullptr) recorded_calls->push_back("rename " + file_name(from) + " " + file_name(to));
+  using function = int (*)(int, const char*, int, const char*, unsigned);
+  return reinterpret_cast<function>(dlsym(RTLD_NEXT, "renameat2"))(from_folder, from, to_folder, to, flags);
 }
 
 namespace pmlab::pool {
@@ -407,7 +412,8 @@ TEST_F(Pools, ANewPoolIsThereWholeOrNotAtAll) {
 TEST_F(Pools, A1_ANewPoolIsSyncedBeforeItGetsItsNameAndItsFolderAfterwards) {
   const std::vector<entry> some = {{1, 1}, {2, 2}, {3, 3}};
   // The file of a killed earlier attempt has entries that do not belong here.
-  make_pool(folder_.file("pool.filling.unfinished"), pool_bytes, {{"a", &bench::find_index("cceh"), {{{9, 9}}}}});
+  make_pool(folder_.file("pool.filling-" + std::to_string(::getpid()) + ".unfinished"), pool_bytes,
+            {{"a", &bench::find_index("cceh"), {{{9, 9}}}}});
   std::vector<std::string> calls;
   recorded_calls = &calls;
   make_pool(path_, pool_bytes, {{"a", &bench::find_index("cceh"), some}});
@@ -415,27 +421,63 @@ TEST_F(Pools, A1_ANewPoolIsSyncedBeforeItGetsItsNameAndItsFolderAfterwards) {
   const std::string folder = file_name(std::filesystem::path(path_).parent_path());
   ASSERT_GE(calls.size(), 3U);
   const std::vector<std::string> last(calls.end() - 3, calls.end());
-  EXPECT_EQ(last, (std::vector<std::string>{"sync pool.filling", "rename pool.filling pool", "sync " + folder}));
+  const std::string filling = "pool.filling-" + std::to_string(::getpid());
+  EXPECT_EQ(last, (std::vector<std::string>{"sync " + filling, "rename " + filling + " pool", "sync " + folder}));
   EXPECT_EQ(shapes_of(contents_of(path_))[0].shape->entries, some.size());
 }
 
 TEST_F(Pools, ThatAnotherProcessIsMakingAreLeftToIt) {
   const std::vector<entry> some = {{1, 1}, {2, 2}, {3, 3}};
-  for (const char* of_the_other : {"pool.filling", "pool.filling.unfinished"}) {
-    make_pool(folder_.file(of_the_other), pool_bytes, {{"a", &bench::find_index("cceh"), some}});
-    {
-      const media::pmem open_there(folder_.file(of_the_other));
-      EXPECT_EQ(tests::message_of([&] {
-                  make_pool(path_, pool_bytes, {{"a", &bench::find_index("cceh"), some}});
-                }),
-                "another process is making " + path_ + ": it has " + folder_.file(of_the_other) +
-                    " open; wait until it is done, or name another path");
-      EXPECT_TRUE(std::filesystem::exists(folder_.file(of_the_other)));
-      EXPECT_FALSE(std::filesystem::exists(path_));
-    }
-    make_pool(path_, pool_bytes, {{"a", &bench::find_index("cceh"), some}});
-    EXPECT_FALSE(std::filesystem::exists(folder_.file(of_the_other)));
+  const auto make = [&](const std::string& path) {
+    make_pool(path, pool_bytes, {{"a", &bench::find_index("cceh"), some}});
+  };
+  const auto filling = [&](pid_t process) { return folder_.file("pool.filling-" + std::to_string(process)); };
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
+  make(filling(::getppid()));
+  make(filling(dead));
+  make(folder_.file("pool.filling-" + std::to_string(dead) + ".unfinished"));
+  {
+    // As a process of another container has it.
+    const media::pmem open_there(filling(dead));
+    make(path_);
+    EXPECT_TRUE(std::filesystem::exists(filling(dead)));
+  }
+  std::filesystem::remove(path_);
+  make(path_);
+  EXPECT_TRUE(std::filesystem::exists(filling(::getppid())));
+  EXPECT_FALSE(std::filesystem::exists(filling(dead)));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(std::filesystem::path(path_).parent_path()), {}), 2);
+}
+
+// Two processes make the same pool: one of them does, and the other reports that.
+TEST_F(Pools, AreMadeByOneOfTwoProcesses) {
+  for (int round = 0; round < 12; ++round) {
     std::filesystem::remove(path_);
+    std::vector<pid_t> makers;
+    for (std::uint64_t count = 1; count <= 2; ++count) {
+      const pid_t maker = ::fork();
+      if (maker == 0) {
+        std::vector<entry> its;
+        for (std::uint64_t i = 1; i <= count; ++i) its.push_back({i, i});
+        try {
+          make_pool(path_, pool_bytes, {{"a", &bench::find_index("cceh"), its}});
+          ::_exit(static_cast<int>(count));
+        } catch (const error& e) {
+          ::_exit(std::string(e.what()).find("exists already") != std::string::npos ? 0 : 9);
+        }
+      }
+      makers.push_back(maker);
+    }
+    std::vector<int> ends;
+    for (const pid_t maker : makers) {
+      int status = 0;
+      ASSERT_EQ(::waitpid(maker, &status, 0), maker);
+      ends.push_back(WEXITSTATUS(status));
+    }
+    const auto found = shapes_of(contents_of(path_))[0].shape->entries;
+    EXPECT_EQ(ends[0] + ends[1], static_cast<int>(found)) << ends[0] << " " << ends[1];
   }
 }
 
