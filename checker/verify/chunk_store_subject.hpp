@@ -14,10 +14,10 @@
 
 namespace pmlab::verify {
 
-// A ring of 3 entries is merged often, and a drive of 27 blocks leaves three free ones beside two copies of the volume's
-// chunks: blocks are used again soon. `AtomicBytes`: the unit that the drive keeps whole; a block: overwrites are made in place.
-// `Merge`: how a ring gets room. `Container`: the medium, or records_on_blocks: these take 5 to 7 blocks of the drive, and a
-// volume of four chunks has a record in two sectors.
+// A ring of 3 entries is merged often; one of 9, on the small drive, lies in two lines. A drive of 27 blocks leaves three
+// free ones beside two copies of the volume's chunks: blocks are used again soon. `AtomicBytes`: the unit that the drive
+// keeps whole; a block: overwrites are made in place. `Merge`: how a ring gets room. `Container`: the medium, or
+// records_on_blocks: these take 5 to 7 blocks of the drive, and a volume of four chunks has a record in two sectors.
 template <class Medium, class Drive, std::uint32_t AtomicBytes,
           stores::merge_policy Merge = stores::merge_policy::remap, class Container = Medium>
 class chunk_store_subject {
@@ -49,7 +49,8 @@ class chunk_store_subject {
       .blocks = on_blocks ? 18 : 11, .block_bytes = block_bytes, .atomic_bytes = AtomicBytes, .volatile_cache = true};
 
   chunk_store_subject(Medium& medium, Drive& device)
-      : store_(opened(medium, device, {.chunk_bytes = 4 * block_bytes, .ring = 3, .merge = Merge, .identity = {1, 2}})),
+      : store_(opened(medium, device,
+                      {.chunk_bytes = 4 * block_bytes, .ring = ring_on(device), .merge = Merge, .identity = {1, 2}})),
         disk_(store_.volume("disk", {.bytes = shape.blocks * block_bytes})) {}
 
   bool write(std::uint64_t first, std::span<const std::byte> data) { return disk_.write(first, data); }
@@ -65,6 +66,10 @@ class chunk_store_subject {
   std::optional<std::uint64_t> held_bytes() { return on_blocks ? 0 : store_.stats().medium_bytes; }
 
  private:
+  [[nodiscard]] static std::uint32_t ring_on(const Drive& device) {
+    return !on_blocks && device.shape().blocks == small_drive.blocks ? 9 : 3;
+  }
+
   static store opened(Medium& medium, Drive& device, const stores::chunk_store_options& options) {
     if constexpr (on_blocks)
       return store::open(device, options);
