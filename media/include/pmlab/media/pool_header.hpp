@@ -45,9 +45,10 @@ template <class WordAt>
   return word_at((*root + alignment - 1) / alignment * alignment + offset);
 }
 
-// The words of the file `file`, an open descriptor.
+// The words of a file.
 struct words_of_file {
-  int file;
+  int file;  // an open descriptor
+  // The word at this offset; std::nullopt: the file ends before it.
   [[nodiscard]] std::optional<std::uint64_t> operator()(std::uint64_t place) const {
     std::uint64_t word = 0;
     if (::pread(file, &word, sizeof word, static_cast<off_t>(place)) != static_cast<ssize_t>(sizeof word))
@@ -56,10 +57,11 @@ struct words_of_file {
   }
 };
 
-// The words of the `bytes` bytes at `begin`.
+// The words of a mapped file.
 struct words_of_memory {
-  const std::byte* begin;
-  std::uint64_t bytes;
+  const std::byte* begin;  // the first byte
+  std::uint64_t bytes;     // of the mapping
+  // The word at this offset; std::nullopt: the mapping ends before it.
   [[nodiscard]] std::optional<std::uint64_t> operator()(std::uint64_t place) const {
     std::uint64_t word = 0;
     if (bytes < sizeof word || place > bytes - sizeof word) return std::nullopt;

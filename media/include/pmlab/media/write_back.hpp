@@ -28,7 +28,9 @@ class mapped_file {
   mapped_file& operator=(const mapped_file&) = delete;
   ~mapped_file() { ::munmap(begin_, bytes_); }
 
+  // The first byte of the file.
   [[nodiscard]] const std::byte* begin() const noexcept { return static_cast<const std::byte*>(begin_); }
+  // The bytes that are mapped.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
