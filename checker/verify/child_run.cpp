@@ -108,10 +108,7 @@ std::vector<std::string> lines_of(std::string_view text) {
 }
 
 // The place of code that a signal has interrupted: the subject's, where the machine works for it.
-std::string where(const void* pc) {
-  constexpr std::size_t most = 24;
-  return " at " + simulator::code_address(simulator::callers_of_interrupted(pc, most));
-}
+std::string where(const void* pc) { return " at " + simulator::code_address(simulator::callers_of_interrupted(pc)); }
 
 const void* program_counter(void* context) {
   return reinterpret_cast<const void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
@@ -282,7 +279,8 @@ void run_rounds(const subject& kind, const std::function<bool(std::uint64_t, rou
       [] {
         if (fork_permit::is_given()) return;
         const auto* const at = simulator::the_machine().current();
-        end_unable("it makes a process (fork)" + (at != nullptr ? ", after the access" + where(at->last_caller) : ""),
+        end_unable("it makes a process (fork)" +
+                       (at != nullptr ? ", after the access at " + simulator::code_address(at->last_caller) : ""),
                    "leave the fork out: the simulated machine has one process");
       },
       nullptr, nullptr);

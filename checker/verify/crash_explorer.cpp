@@ -353,11 +353,9 @@ void crash_explorer::report(choice c, std::string what) {
   }
   std::string text = what + circumstances_of(judge_, places_, c);
   const auto* const current = simulator::the_machine().current();
-  if (current != nullptr) {
-    constexpr std::size_t most = 24;
+  if (current != nullptr)
     text += "\n  last access before the crash: " +
-            simulator::code_address_with_callers(simulator::callers_behind(current->last_caller, most));
-  }
+            simulator::code_address_with_callers(simulator::callers_behind(current->last_caller));
   violated_(text);
 }
 

@@ -58,8 +58,7 @@ void on_fault(int signal, siginfo_t* /*info*/, void* context) {
   text_of_child().put(text);
   board_of_child().faulted = true;
   const auto* const at = reinterpret_cast<const void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
-  constexpr std::size_t most = 24;
-  end_child(text + " at " + simulator::code_address(simulator::callers_of_interrupted(at, most)));
+  end_child(text + " at " + simulator::code_address(simulator::callers_of_interrupted(at)));
 }
 
 void recover_from(simulator::persistent_memory& memory, std::span<const std::uint32_t> choice,

@@ -64,17 +64,19 @@ std::string place_of(std::uintptr_t address, bool submitter = false) {
   return original_of(object.dli_fname) + hex.data();
 }
 
+// "0x..." up to what is no digit.
+std::uintptr_t number_in(std::string_view text) { return std::strtoull(std::string(text).c_str(), nullptr, 16); }
+
 // Addresses with | between them, each the caller of the one before: the place that requested a helper's work.
 std::string place_of_any(std::string_view addresses) {
-  const auto number = [](std::string_view text) { return std::strtoull(std::string(text).c_str(), nullptr, 16); };
   const std::string_view first = addresses.substr(0, addresses.find('|'));
   while (first.size() != addresses.size()) {
     const std::size_t end = std::min(addresses.find('|'), addresses.size());
-    if (std::string place = place_of(number(addresses.substr(0, end)), true); !place.empty()) return place;
+    if (std::string place = place_of(number_in(addresses.substr(0, end)), true); !place.empty()) return place;
     if (end == addresses.size()) break;
     addresses.remove_prefix(end + 1);
   }
-  return place_of(number(first));
+  return place_of(number_in(first));
 }
 
 // The first of the addresses, with > between them, and its callers: each the caller of the one before.
@@ -82,17 +84,16 @@ std::string place_and_callers(std::string_view addresses) {
   constexpr std::size_t most = 6;
   std::vector<source_frame> frames;
   std::size_t end = 0;
-  const std::uintptr_t first = std::strtoull(std::string(addresses).c_str(), nullptr, 16);
   for (std::size_t begin = 0; begin < addresses.size() && frames.size() <= most; begin = end + 1) {
     end = std::min(addresses.find('>', begin), addresses.size());
-    const std::string one(addresses.substr(begin, end - begin));
-    for (source_frame& f : source_frames_of(reinterpret_cast<const void*>(std::strtoull(one.c_str(), nullptr, 16))))
+    const std::uintptr_t one = number_in(addresses.substr(begin, end - begin));
+    for (source_frame& f : source_frames_of(reinterpret_cast<const void*>(one)))
       // Lambdas have no name, and what calls main is the C library's.
       if (!is_of_the_checker(f.file) && (frames.empty() || !f.function.starts_with("operator")) &&
           !f.function.starts_with("__libc_start"))
         frames.push_back(std::move(f));
   }
-  std::string text = place_of(first);
+  std::string text = place_of(number_in(addresses));
   for (std::size_t i = 1; i < std::min(frames.size(), most); ++i)
     text += (i == 1 ? "\n    called by " : ", ") + frames[i].function + " (" + short_path(frames[i].file) + ":" +
             std::to_string(frames[i].line) + ")";

@@ -9,9 +9,12 @@
 
 namespace pmlab::simulator {
 
+// Enough to leave the machine's and the library's own frames behind.
+inline constexpr std::size_t usual_callers = 24;
+
 // The return addresses of the calling fiber from the one that is `first` on, at most `most`. Only `first`: the fiber has no
 // frame that returns there.
-[[nodiscard]] inline std::vector<const void*> callers_behind(const void* first, std::size_t most) {
+[[nodiscard]] inline std::vector<const void*> callers_behind(const void* first, std::size_t most = usual_callers) {
   struct walk {
     const void* first;
     std::size_t most;
@@ -31,8 +34,8 @@ namespace pmlab::simulator {
 }
 
 // The same in a signal handler, for the code that the signal has interrupted at `instruction`.
-[[nodiscard]] inline std::vector<const void*> callers_of_interrupted(const void* instruction, std::size_t most) {
-  std::vector<const void*> found = callers_behind(instruction, most);
+[[nodiscard]] inline std::vector<const void*> callers_of_interrupted(const void* instruction) {
+  std::vector<const void*> found = callers_behind(instruction);
   // A return address is behind its call.
   found.front() = static_cast<const char*>(instruction) + 1;
   return found;

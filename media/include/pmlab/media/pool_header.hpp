@@ -60,7 +60,7 @@ struct words_of_file {
 // The words of a mapped file.
 struct words_of_memory {
   const std::byte* begin;  // the first byte
-  std::uint64_t bytes;     // of the mapping
+  std::uint64_t bytes;     // the length of the mapping
   // The word at this offset; std::nullopt: the mapping ends before it.
   [[nodiscard]] std::optional<std::uint64_t> operator()(std::uint64_t place) const {
     std::uint64_t word = 0;
