@@ -93,6 +93,8 @@ TYPED_TEST(dram_medium, roots_are_found_by_name_and_guarded_by_layout_and_versio
   EXPECT_THROW((void)medium.named_root("a", "hash", 1), error);
   EXPECT_THROW((void)medium.named_root("a", "tree", 2), error);
   EXPECT_THROW((void)medium.named_root("", "tree", 1), error);
+  // Never found again, it would take another root at each opening.
+  EXPECT_THROW((void)medium.named_root(std::string("a\0", 2), "tree", 1), error);
   EXPECT_THROW((void)medium.named_root("a name that is too long for it", "tree", 1), error);
   for (std::size_t i = 2; i < media::root_limit; ++i) (void)medium.named_root(std::to_string(i), "tree", 1);
   EXPECT_THROW((void)medium.named_root("one too many", "tree", 1), error);

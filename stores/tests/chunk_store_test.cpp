@@ -429,8 +429,9 @@ TEST(ChunkStoreBadInput, is_refused_by_name) {
     EXPECT_NE(message_of([&] { static_cast<void>(store.volume("b")); }).find("no volume 'b'"), std::string::npos);
     EXPECT_NE(message_of([&] { static_cast<void>(store.volume("b", {.bytes = 100})); }).find("multiple"),
               std::string::npos);
-    EXPECT_NE(message_of([&] { static_cast<void>(store.volume("", {.bytes = block})); }).find("cannot name"),
-              std::string::npos);
+    for (const std::string& name : {std::string(), std::string(41, 'n'), std::string("a\0", 2)})
+      EXPECT_NE(message_of([&] { static_cast<void>(store.volume(name, {.bytes = block})); }).find("cannot name"),
+                std::string::npos);
     const typename store_on<media::dram>::volume_handle::part apart[] = {{0, data}, {40 * block, data}};
     EXPECT_NE(message_of([&] { disk.write_group(apart); }).find("not in one chunk"), std::string::npos);
     const typename store_on<media::dram>::volume_handle::part same[] = {{0, data}, {block, data}};

@@ -1325,8 +1325,9 @@ TEST(KvDevice, refuses_bad_input_by_name) {
   says(opened(with([](auto& o) { o.buffer_bytes = 2048; })), "a write buffer of 2048 bytes");
   says(opened(with([](auto& o) { o.over_provisioning = -1; })), "over-provisioning");
   says(opened(small, {.blocks = 100, .block_bytes = 512}), "has room for 3 superblocks");
-  says(message_of([&] { static_cast<void>(device::open(memory, on, small, std::string(22, 'n'))); }),
-       "cannot name a key-value device");
+  for (const std::string& name : {std::string(22, 'n'), std::string("a\0", 2)})
+    says(message_of([&] { static_cast<void>(device::open(memory, on, small, name)); }),
+         "cannot name a key-value device");
 }
 
 TEST(KvDevice, refuses_a_flash_that_is_not_its_own) {

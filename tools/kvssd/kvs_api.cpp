@@ -36,8 +36,10 @@ void keep(_kvs_device_handle& device, std::unique_ptr<_kvs_key_space_handle> clo
 
 std::optional<std::string_view> name_of(const kvs_key_space_name* name) {
   if (name->name == nullptr || name->name_len == 0 || name->name_len > MAX_KEYSPACE_NAME_LEN) return std::nullopt;
-  // The length may count the 0 at the end.
-  return std::string_view(name->name, ::strnlen(name->name, name->name_len));
+  // The length may count the 0 at the end, and no other one.
+  const std::size_t length = ::strnlen(name->name, name->name_len);
+  if (length == 0 || length + 1 < name->name_len) return std::nullopt;
+  return std::string_view(name->name, length);
 }
 
 // Answers with value(device).

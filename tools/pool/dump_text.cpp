@@ -2,6 +2,7 @@
 #include "tools/pool/dump_text.hpp"
 #include "tools/pool/strings_text.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/name.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/strings/values.hpp>
 
@@ -67,9 +68,11 @@ class reader {
     };
     dumped_root root;
     root.name = text("root");
-    if (root.name.empty() || root.name.size() > media::root_name_limit)
-      refuse(fmt::format("'{}' cannot name a root", root.name),
-             fmt::format("use 1 to {} bytes", media::root_name_limit));
+    try {
+      check_name(root.name, media::root_name_limit, "a root");
+    } catch (const error& e) {
+      refuse(e.what(), {});
+    }
     if (std::any_of(roots_.begin(), roots_.end(), [&](const dumped_root& r) { return r.name == root.name; }))
       refuse(fmt::format("root '{}' occurs twice", root.name), "put its entries together, or give it another name");
     try {

@@ -228,6 +228,8 @@ TEST_F(Api, refuses_bad_input_by_name) {
   EXPECT_EQ(kvs_store_kvp(nullptr, &k, &v, nullptr), KVS_ERR_KS_NOT_EXIST);
   EXPECT_EQ(make_space("orders"), KVS_ERR_KS_EXIST);
   EXPECT_EQ(make_space(""), KVS_ERR_KS_NAME);
+  EXPECT_EQ(make_space(std::string("a\0b", 3)), KVS_ERR_KS_NAME);
+  EXPECT_EQ(make_space(std::string("\0", 1)), KVS_ERR_KS_NAME);
   EXPECT_EQ(make_space(std::string(256, 'n')), KVS_ERR_KS_NAME);
   EXPECT_EQ(make_space("huge", std::uint64_t{1} << 40), KVS_ERR_DEV_CAPAPCITY);
   EXPECT_EQ(make_space("sorted", 0, KVS_KEY_ORDER_ASCEND), KVS_ERR_OPTION_INVALID);

@@ -76,6 +76,8 @@ TEST(DumpText, WhatIsNoDumpIsRefusedWithItsPlace) {
   expect_refused("# pmlab-dump 1 {\n", {"d.txt:1", "\"root\""});
   expect_refused("# pmlab-dump 1 {\"root\":\"a\"}\n", {"d.txt:1", "\"index\""});
   expect_refused("# pmlab-dump 1 {\"root\":\"\",\"index\":\"cceh\"}\n", {"cannot name a root"});
+  expect_refused("# pmlab-dump 1 {\"root\":\"a\\u0000\",\"index\":\"cceh\"}\n",
+                 {"d.txt:1", "'a\\0' cannot name a root"});
   expect_refused("# pmlab-dump 1 {\"root\":\"a\",\"index\":\"ceh\"}\n", {"d.txt:1", "did you mean cceh"});
   for (const char* const line : {"1", "1 x", "x 1", "-1 2", "1 2 3", "1,2", "18446744073709551616 1", "0x1 2", "1.5 2"})
     expect_refused(header + "5 5\n" + line + "\n", {"d.txt:3"});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/name.hpp>
 #include <pmlab/media/medium.hpp>
 
 #include <algorithm>
@@ -45,9 +46,8 @@ struct root_table {
   // Finds or adds `name`; `persist_entry(entry)` makes an added one durable. Errors: see medium::named_root.
   template <class Persist>
   root find_or_add(std::string_view name, std::string_view layout, std::uint64_t version, Persist&& persist_entry) {
-    if (name.empty() || name.size() > root_name_limit || layout.size() > root_name_limit)
-      throw error("'" + std::string(name) + "' cannot name an index",
-                  "use 1 to " + std::to_string(root_name_limit) + " characters");
+    check_name(name, root_name_limit, "an index");
+    check_name(layout, root_name_limit, "a layout");
     for (root_entry& e : entries) {
       const std::uint64_t stored = e.version.load(std::memory_order_acquire);
       if (stored == 0) {

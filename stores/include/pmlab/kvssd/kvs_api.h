@@ -48,7 +48,7 @@ typedef enum {
   KVS_ERR_KS_CAPACITY = 0x004,      /* the key space or the device is full; nothing has changed */
   KVS_ERR_KS_EXIST = 0x005,         /* the name is taken */
   KVS_ERR_KS_INDEX = 0x006,         /* beyond the last key space */
-  KVS_ERR_KS_NAME = 0x007,          /* empty or too long */
+  KVS_ERR_KS_NAME = 0x007,          /* empty, too long, or with a 0 within */
   KVS_ERR_KS_NOT_EXIST = 0x008,     /* no such key space or handle */
   KVS_ERR_KS_NOT_OPEN = 0x009,      /* the handle was closed */
   KVS_ERR_KS_OPEN = 0x00A,          /* it is open already */

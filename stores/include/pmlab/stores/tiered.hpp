@@ -282,12 +282,7 @@ class tiered {
   }
 
   // Opens the table `name` (1 to 40 characters), or makes it, durably. Throws pmlab::error: 257 tables.
-  [[nodiscard]] table_handle table(std::string_view name) {
-    if (name.empty() || name.size() > detail::tiered::most_table_name)
-      throw error("'" + std::string(name) + "' cannot name a table",
-                  "use 1 to " + std::to_string(detail::tiered::most_table_name) + " characters");
-    return {*this, tree_->open_table(name)};
-  }
+  [[nodiscard]] table_handle table(std::string_view name) { return {*this, tree_->open_table(name)}; }
 
   // Makes the changes of the batch at once: readers, and crashes, see all of them or none. Returns the sequence of the
   // last one. Throws as table_handle::put; pmlab::error: larger than a segment.

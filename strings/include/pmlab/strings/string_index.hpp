@@ -26,6 +26,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/name.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/strings/detail/blocks.hpp>
@@ -98,9 +99,7 @@ class string_index {
   template <class OpenWords>
   static string_index open(Medium& medium, std::string_view name, OpenWords&& open_words) {
     constexpr std::size_t longest_name = media::root_name_limit - state_suffix.size();
-    if (name.empty() || name.size() > longest_name)
-      throw error("'" + std::string(name) + "' cannot name a string index",
-                  "use 1 to " + std::to_string(longest_name) + " characters");
+    check_name(name, longest_name, "a string index");
     return string_index(medium, name, open_words);
   }
 

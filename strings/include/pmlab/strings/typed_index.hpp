@@ -17,6 +17,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/name.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/strings/roots.hpp>
@@ -84,9 +85,7 @@ class typed_index {
   template <class OpenIndex>
   static typed_index open(Medium& medium, std::string_view name, OpenIndex&& open_index) {
     constexpr std::size_t longest_name = media::root_name_limit - types_suffix.size();
-    if (name.empty() || name.size() > longest_name)
-      throw error("'" + std::string(name) + "' cannot name a typed index",
-                  "use 1 to " + std::to_string(longest_name) + " characters");
+    check_name(name, longest_name, "a typed index");
     return typed_index(medium, name, open_index);
   }
 

@@ -6,6 +6,7 @@
 
 #include <pmlab/base/checksum.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/name.hpp>
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/blocks/synchronous.hpp>
@@ -180,9 +181,7 @@ class records_in_memory {
   [[nodiscard]] superblock* open_superblock(chunk_shape& shape, const std::array<std::uint64_t, 2>& given, bool format,
                                             std::string_view name) {
     constexpr std::size_t longest_name = media::root_name_limit - 2;
-    if (name.empty() || name.size() > longest_name)
-      throw error("'" + std::string(name) + "' cannot name a chunk store",
-                  "use 1 to " + std::to_string(longest_name) + " characters");
+    check_name(name, longest_name, "a chunk store");
     if (geometry_.blocks > hole || geometry_.blocks < std::uint64_t{shape.blocks} + 1)
       throw error("device " + device_.name() + " has " + std::to_string(geometry_.blocks) + " blocks",
                   "a chunk store needs at least one chunk and a block, and at most 2^32 - 2 blocks");

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/name.hpp>
 #include <pmlab/stores/chunk_store/core.hpp>
 #include <pmlab/stores/chunk_store/layout.hpp>
 #include <pmlab/stores/chunk_store/options.hpp>
@@ -130,8 +131,7 @@ class volumes {
   }
 
   [[nodiscard]] static std::array<std::uint64_t, name_bytes / 8> words_of(std::string_view name) {
-    if (name.empty() || name.size() > name_bytes)
-      throw error("'" + std::string(name) + "' cannot name a volume", "use 1 to 40 characters");
+    check_name(name, name_bytes, "a volume");
     std::array<std::uint64_t, name_bytes / 8> words{};
     std::memcpy(words.data(), name.data(), name.size());
     return words;

@@ -3,6 +3,7 @@
 
 #include <pmlab/base/checksum.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/name.hpp>
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/blocks/synchronous.hpp>
@@ -41,9 +42,7 @@ class opening {
   [[nodiscard]] state& root(std::string_view name, std::string_view layout, std::uint64_t version,
                             const kv_options& options, bool rebuilds = false) {
     constexpr std::size_t longest_name = media::root_name_limit - 2;
-    if (name.empty() || name.size() > longest_name)
-      throw error("'" + std::string(name) + "' cannot name a key-value device",
-                  "use 1 to " + std::to_string(longest_name) + " characters");
+    check_name(name, longest_name, "a key-value device");
     word& at = *medium_.named_root(name, layout, version).word;
     if (rebuilds && at.load(std::memory_order_acquire) != 0)
       throw error(medium_.name() + " has the memory of a key-value device '" + std::string(name) + "'",

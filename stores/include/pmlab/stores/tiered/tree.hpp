@@ -11,6 +11,7 @@
 // ageing takes the oldest ones.
 #pragma once
 
+#include <pmlab/base/name.hpp>
 #include <pmlab/blocks/synchronous.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/stores/tiered/cursor.hpp>
@@ -314,6 +315,7 @@ class tree {
     const auto at = std::find(tables_.begin(), tables_.end(), name);
     const auto id = static_cast<std::size_t>(at - tables_.begin());
     if (at == tables_.end()) {
+      check_name(name, most_table_name, "a table");
       if (options_.read_only)
         throw error("the store has no table '" + std::string(name) + "', and is opened to be read only",
                     "open it without `read_only` to make one");
