@@ -100,7 +100,7 @@ struct no_hooks {
 template <class Target, class Hooks>
 work_done execute(Target& target, const work& w, const Hooks& hooks) {
   work_done done;
-  std::span<indexes::entry> scanned = w.scanned;
+  std::span<indexes::entry> kept = w.kept;
   const media::fast_clock& clock = media::fast_clock::instance();
   std::uint64_t calls = 0;
   const std::uint64_t period_mask = w.latency_period - 1;
@@ -138,7 +138,9 @@ work_done execute(Target& target, const work& w, const Hooks& hooks) {
       }
     }
     answer a;
-    run_maybe_timed([&] { a = perform(target, w.operations[i], scanned); });
+    // A copy: the array of operations is not the index's.
+    const workload::operation op = w.operations[i];
+    run_maybe_timed([&] { a = perform(target, op, w.scanned); });
     if (a.result == indexes::outcome::full) {
       done.full = true;
       break;
@@ -146,7 +148,10 @@ work_done execute(Target& target, const work& w, const Hooks& hooks) {
     done.positive += is_positive(a) ? 1 : 0;
     if (!w.answers.empty()) {
       w.answers[i] = a;
-      scanned = scanned.subspan(a.entries);
+      if (a.entries != 0) {
+        std::copy_n(w.scanned.begin(), a.entries, kept.begin());
+        kept = kept.subspan(a.entries);
+      }
     }
     done.executed = ++i;
   }

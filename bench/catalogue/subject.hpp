@@ -32,9 +32,10 @@ struct work {
   std::span<const workload::operation> operations{};
   // Empty, or as many as operations: where the results are stored for a check.
   std::span<answer> answers{};
-  // Where scans put their entries: with `answers`, one scan after the other (room for all their lengths); without,
-  // each scan over the last one (room for the longest).
+  // Where scans put their entries, each over those of the last one: room for the longest.
   std::span<indexes::entry> scanned{};
+  // With `answers`: where they are kept for the check, one scan after the other; room for all their lengths.
+  std::span<indexes::entry> kept{};
   // Null, or the histogram for the time of every `latency_period`th operation.
   workload::latency_histogram* latencies = nullptr;
   std::uint64_t latency_period = 16;  // a power of two

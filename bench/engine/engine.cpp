@@ -1,10 +1,12 @@
 // Runs a benchmark.
 #include "bench/engine/engine.hpp"
+#include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/clock.hpp>
 #include "bench/catalogue/operation_loop.hpp"
 #include "bench/engine/contender.hpp"
 #include "bench/engine/phase_runner.hpp"
+#include "bench/engine/report_bytes.hpp"
 #include "bench/engine/simulated_run.hpp"
 #include "bench/support/machine.hpp"
 #include "bench/support/quantity.hpp"
@@ -13,8 +15,11 @@
 #include "bench/workload/latency_histogram.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <future>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -98,15 +103,27 @@ unsigned own_threads(const std::vector<const index_description*>& indexes) {
   return sum;
 }
 
+// The first record's place among all keys: other layouts have other keys.
+std::uint64_t first_key_of(const bench_options& options) {
+  constexpr unsigned records_bits = 40;
+  return options.medium.simulated ? (options.layout - 1) << records_bits : 0;
+}
+
 // One number of threads, from opening the indexes to closing them.
 class pass {
  public:
+  // Repeats `first_repeat` to the last of the options; `first`: of the run's passes.
   pass(const bench_options& options, const std::vector<const index_description*>& indexes, unsigned threads,
-       progress& shown, bench_report& report, bool first)
+       progress& shown, bench_report& report, bool first, unsigned first_repeat = 1)
       : options_(options),
         shown_(shown),
         report_(report),
-        machine_(options.medium, threads, own_threads(indexes)),
+        first_repeat_(first_repeat),
+        first_result_(report.results.size()),
+        machine_(options.medium, {.threads = threads,
+                                  .background = own_threads(indexes),
+                                  .layout = options.layout - 1,
+                                  .cpu_cache_bytes = options.cpu_cache_bytes}),
         team_(threads),
         runner_(options, team_, shown) {
     for (const index_description* d : indexes) open(*d, indexes.size() == 1, first);
@@ -114,7 +131,7 @@ class pass {
 
   void run() {
     load();
-    for (unsigned repeat = 1; repeat <= options_.repeats; ++repeat) {
+    for (unsigned repeat = first_repeat_; repeat <= options_.repeats; ++repeat) {
       shown_.pass(fmt::format("{}, repeat {} of {}: {}", threads_text(), repeat, options_.repeats, phases_text()));
       for (std::size_t position = 0; position < options_.phases.size(); ++position) {
         const phase& p = options_.phases[position];
@@ -125,8 +142,10 @@ class pass {
     }
   }
 
-  // The indexes' part of the report: the wrong answers as text, and the accuracy of the emulation.
+  // What all of its results have in common, and the indexes' part of the report: the wrong answers as text, and the accuracy of the emulation.
   ~pass() {
+    for (std::size_t i = first_result_; i < report_.results.size(); ++i)
+      report_.results[i].cpu_cache_bytes = machine_.cpu_cache_bytes();
     for (const auto& c : contenders_) {
       if (c->expected)
         for (const std::string& w : c->expected->first_wrong())
@@ -163,13 +182,17 @@ class pass {
   void open(const index_description& description, bool alone, bool first) {
     auto c = std::make_unique<contender>();
     c->description = &description;
+    c->keys.first = first_key_of(options_);
     subject_setup setup;
     setup.medium = options_.medium;
     setup.emulation = options_.emulation;
     setup.huge_pages = options_.huge_pages;
     setup.threads = team_.size();
     setup.records = options_.trace ? options_.trace->load.size() : options_.records;
-    if (options_.medium.simulated) setup.pool_bytes = pool_bytes_for(description, options_);
+    if (options_.medium.simulated) {
+      setup.medium.profile = profile_of_subjects;
+      setup.pool_bytes = pool_bytes_for(description, options_);
+    }
     if (options_.medium.in_pool() && description.place != placement::own_dram) {
       // The file of an earlier number of threads is ours to replace.
       const existing_file policy =
@@ -197,7 +220,7 @@ class pass {
       shown_.pass(
           fmt::format("{}: loading {} with {} records", threads_text(), c->description->name,
                       options_.trace ? short_count(options_.trace->load.size()) : short_count(options_.records)));
-      report_.results.push_back(runner_.measure(*c, p, 0, 1));
+      report_.results.push_back(runner_.measure(*c, p, 0, first_repeat_));
     }
   }
 
@@ -227,10 +250,10 @@ class pass {
   void run_phase(contender& c, const phase& p, std::size_t position, unsigned repeat) {
     std::string reason = refusal(*c.description, p, team_.size(), options_.medium);
     if (reason.empty() && p.kind == phase_kind::reopen && !c.index->durable())
-      reason = "medium " + c.index->medium() + " keeps nothing across a restart";
+      reason = "medium " + c.medium(options_.medium) + " keeps nothing across a restart";
     if (!reason.empty()) {
       shown_.skip(c.description->name, p.name, phase_runner::weight_of(options_, p));
-      if (repeat == 1) report_.skipped.push_back({c.description->name, team_.size(), p.name, reason});
+      if (repeat == first_repeat_) report_.skipped.push_back({c.description->name, team_.size(), p.name, reason});
       return;
     }
     // An erase phase removes the entries of insert phases; without any, it is prepared here.
@@ -242,11 +265,76 @@ class pass {
   const bench_options& options_;
   progress& shown_;
   bench_report& report_;
+  unsigned first_repeat_;
+  std::size_t first_result_;
   simulated_run machine_;
   thread_team team_;
   phase_runner runner_;
   std::vector<std::unique_ptr<contender>> contenders_;
 };
+
+// A step of the run, as `progress` knows it: on simulated media all phases of an index in one repeat, otherwise a phase.
+std::string kind_of_pass(unsigned threads) { return fmt::format("{} threads", threads); }
+
+double weight_of_pass(const bench_options& options, const index_description& d, unsigned threads) {
+  double sum = 0;
+  for (const phase& p : options.phases)
+    if (refusal(d, p, threads, options.medium).empty()) sum += phase_runner::weight_of(options, p);
+  return sum;
+}
+
+// A pass on a simulated machine, of one index in one repeat, in a process of its own: what was measured before, under
+// which names, leaves nothing behind that its figures depend on. Each repeat has a layout of its own. Throws pmlab::error.
+bench_report simulated_pass(const bench_options& options, const index_description& index, unsigned threads,
+                            unsigned repeat) {
+  constexpr std::chrono::hours limit(24 * 30);
+  bench_options one = options;
+  one.layout += repeat - 1;
+  one.repeats = static_cast<unsigned>(one.layout);
+  const auto measure = [&] {
+    progress quiet(progress::style::quiet);
+    bench_report report;
+    {
+      pass measured(one, {&index}, threads, quiet, report, true, one.repeats);
+      try {
+        measured.run();
+      } catch (const error& e) {
+        report.failure = e.what();
+      }
+    }
+    return bytes_of(report);
+  };
+  // In a thread: the stack of a process begins where its arguments and its environment end, at any place in a line, and
+  // threads that an index makes see the objects that its maker has there.
+  const child_end end = in_child_process(
+      limit, [&] { return std::async(std::launch::async, measure).get(); }, child_stderr::kept);
+  if (end.end == child_end::how::threw) throw error(end.text, {});
+  if (end.end != child_end::how::returned)
+    throw error(fmt::format("the simulated machine of {} {}", index.name, end.describe()),
+                "give fewer --records or fewer --threads, if memory was short");
+  bench_report report = report_of(end.text);
+  // Its number in the run; the layout's decided what it did.
+  for (phase_result& r : report.results) r.repeat = repeat;
+  return report;
+}
+
+// All passes of one number of threads on simulated machines, one after the other, or until one ends early: the report
+// then says why. Throws pmlab::error: an index cannot be opened.
+void run_simulated(const bench_options& options, const std::vector<const index_description*>& indexes, unsigned threads,
+                   progress& shown, bench_report& report) {
+  for (unsigned repeat = 1; repeat <= options.repeats; ++repeat)
+    for (const index_description* d : indexes) {
+      shown.begin(d->name, kind_of_pass(threads), weight_of_pass(options, *d, threads),
+                  fmt::format("{} threads, repeat {} of {}: {}", threads, repeat, options.repeats, d->name), 0);
+      bench_report one = simulated_pass(options, *d, threads, repeat);
+      shown.end();
+      std::move(one.results.begin(), one.results.end(), std::back_inserter(report.results));
+      std::move(one.first_wrong.begin(), one.first_wrong.end(), std::back_inserter(report.first_wrong));
+      if (repeat == 1) std::move(one.skipped.begin(), one.skipped.end(), std::back_inserter(report.skipped));
+      report.failure = one.failure;
+      if (report.failure) return;
+    }
+}
 
 clock_limits limits_of_clock() {
   constexpr int pairs = 10'000;
@@ -263,7 +351,12 @@ clock_limits limits_of_clock() {
 void announce(const bench_options& options, const std::vector<const index_description*>& indexes, progress& shown) {
   const auto runs = static_cast<unsigned>(std::max<std::size_t>(options.persistence.size(), 1));
   for (const unsigned threads : options.threads)
-    for (const index_description* d : indexes)
+    for (const index_description* d : indexes) {
+      if (options.medium.simulated) {
+        for (unsigned repeat = 0; repeat < runs * options.repeats; ++repeat)
+          shown.expect(d->name, kind_of_pass(threads), weight_of_pass(options, *d, threads));
+        continue;
+      }
       for (const phase& p : options.phases) {
         if (!refusal(*d, p, threads, options.medium).empty()) continue;
         const bool once = p.kind == phase_kind::load;
@@ -271,6 +364,7 @@ void announce(const bench_options& options, const std::vector<const index_descri
         for (unsigned repeat = 0; repeat < runs * (once ? 1 : options.repeats); ++repeat)
           shown.expect(d->name, p.name, weight, !once && options.seconds > 0);
       }
+    }
 }
 
 void remark_on(const bench_options& options, bench_report& report) {
@@ -318,6 +412,12 @@ void check(const bench_options& options, const std::vector<const index_descripti
       if (t > simulated_run::most_threads)
         throw error(fmt::format("{} threads are more than a simulated machine has cores for", t),
                     fmt::format("give at most {}", simulated_run::most_threads));
+  if (!options.medium.simulated)
+    for (const auto& [option, is_given] :
+         {std::pair("--cpu-cache", options.cpu_cache_bytes != 0), std::pair("--layout", options.layout != 1)})
+      if (is_given)
+        throw error(fmt::format("{} is of simulated media, and this is {}", option, options.medium.text()),
+                    "leave it out, or use a simulated medium");
   if (!options.persistence.empty() && options.medium.plain_dram())
     throw error("--persistence has no effect on medium dram, which nothing outlives",
                 "leave it out, or use another --medium");
@@ -347,9 +447,10 @@ std::uint64_t pool_bytes_for(const index_description& index, const bench_options
       inserted += static_cast<std::uint64_t>(p.shares.share[static_cast<std::size_t>(operation_kind::insert)] *
                                              static_cast<double>(per_mix) * 1.1);
   }
-  // Simulated blocks lie a line apart, and room that is not used costs nothing.
+  // Simulated blocks lie a line apart, and room that is not used costs nothing. Each repeat has a memory of its own.
   const std::uint64_t roomy = options.medium.simulated ? 4 : 1;
-  return roomy * (fixed_pool_bytes + index.pool_bytes_per_entry * (loaded + inserted * (erases ? 2 : options.repeats)));
+  const std::uint64_t repeats = options.medium.simulated ? 1 : options.repeats;
+  return roomy * (fixed_pool_bytes + index.pool_bytes_per_entry * (loaded + inserted * (erases ? 2 : repeats)));
 }
 
 bench_report run_bench(const bench_options& options, const std::vector<const index_description*>& indexes,
@@ -372,6 +473,12 @@ bench_report run_bench(const bench_options& options, const std::vector<const ind
     for (const unsigned threads : options.threads) {
       bool working = !first;
       try {
+        if (options.medium.simulated) {
+          run_simulated(one_domain, indexes, threads, shown, report);
+          if (report.failure) return report;
+          first = false;
+          continue;
+        }
         pass one(one_domain, indexes, threads, shown, report, first);
         first = false;
         working = true;

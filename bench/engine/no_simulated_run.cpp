@@ -6,11 +6,13 @@ namespace pmlab::bench {
 
 struct simulated_run::running {};
 
-simulated_run::simulated_run(const medium_spec& medium, unsigned /*threads*/, unsigned /*background*/) {
+simulated_run::simulated_run(const medium_spec& medium, const options& /*given*/) {
   if (medium.simulated)
     throw error("this program has no simulated machine for medium " + medium.text(), "run pmlab-simulated");
 }
 
 simulated_run::~simulated_run() = default;
+
+std::uint64_t simulated_run::cpu_cache_bytes() const noexcept { return 0; }
 
 }  // namespace pmlab::bench

@@ -73,14 +73,16 @@ std::vector<operation> operation_maker::make(const phase& p, const key_space& ke
     const std::uint64_t position = place.done + thread + i * threads_;
     switch (p.kind) {
       case phase_kind::load:
-        made.push_back(options_.trace ? options_.trace->load[position] : insert_of(workload::key_of(position)));
+        made.push_back(options_.trace ? options_.trace->load[position]
+                                      : insert_of(workload::key_of(keys.first + position)));
         break;
       case phase_kind::insert:
-        made.push_back(insert_of(workload::key_of(key_space::first_fresh + keys.fresh + thread + i * threads_)));
+        made.push_back(
+            insert_of(workload::key_of(key_space::first_fresh + keys.first + keys.fresh + thread + i * threads_)));
         break;
       case phase_kind::absent: {
         const std::uint64_t repeat = place.repeat << 40;
-        made.push_back({.key = workload::key_of(key_space::first_absent + repeat + position)});
+        made.push_back({.key = workload::key_of(key_space::first_absent + keys.first + repeat + position)});
         break;
       }
       case phase_kind::erase:
@@ -98,6 +100,7 @@ std::vector<operation> operation_maker::generated(const phase& p, const key_spac
   workload::generator_options wanted{};
   wanted.operations_mix = p.shares;
   wanted.keys = options_.keys.value_or(p.shares.usual_keys);
+  wanted.first = keys.first;
   wanted.records = keys.records;
   wanted.operations = place.count;
   wanted.seed = seed_at(options_.seed, place);
@@ -107,17 +110,17 @@ std::vector<operation> operation_maker::generated(const phase& p, const key_spac
   std::vector<operation> made = workload::generate(wanted);
   if (p.kind == phase_kind::scan)
     for (operation& op : made) op.length = options_.scan_length;
-  if (wanted.keys.kind == workload::distribution_kind::sequential) continue_sequence(made, keys.records, place);
+  if (wanted.keys.kind == workload::distribution_kind::sequential) continue_sequence(made, keys, place);
   return made;
 }
 
 // Every round's sequence begins at the same record: moves it to where the last round's ended.
-void operation_maker::continue_sequence(std::vector<operation>& made, std::uint64_t records,
+void operation_maker::continue_sequence(std::vector<operation>& made, const key_space& keys,
                                         const round_place& place) const {
   for (operation& op : made) {
-    const std::uint64_t index = workload::index_of(op.key);
-    if (index >= records) continue;
-    op.key = workload::key_of((index + place.done / threads_) % records);
+    const std::uint64_t index = workload::index_of(op.key) - keys.first;
+    if (index >= keys.records) continue;
+    op.key = workload::key_of(keys.first + (index + place.done / threads_) % keys.records);
     op.value = workload::value_of(op.key, workload::sequence_of(op.value));
   }
 }

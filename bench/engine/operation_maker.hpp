@@ -37,7 +37,7 @@ class operation_maker {
  private:
   [[nodiscard]] std::vector<workload::operation> generated(const phase& p, const key_space& keys,
                                                            const round_place& place, unsigned thread) const;
-  void continue_sequence(std::vector<workload::operation>& made, std::uint64_t records, const round_place& place) const;
+  void continue_sequence(std::vector<workload::operation>& made, const key_space& keys, const round_place& place) const;
 
   const bench_options& options_;
   unsigned threads_;

@@ -1,7 +1,9 @@
 // Measures one index in one phase.
 #include "bench/engine/phase_runner.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/hash.hpp>
 #include "bench/engine/engine.hpp"
+#include "bench/engine/on_pages.hpp"
 #include "bench/engine/ownership.hpp"
 #include "bench/support/quantity.hpp"
 #include "bench/workload/keys.hpp"
@@ -15,6 +17,7 @@
 #include <numeric>
 #include <optional>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -39,11 +42,8 @@ constexpr std::uint64_t latency_period = 16;
 constexpr std::size_t timed_chunk = 256;
 constexpr std::uint64_t first_timed_round = 4096;
 constexpr std::size_t untimed_chunk = std::size_t{1} << 16;
-// Simulated operations are slow. An operation takes 24 bytes of an array, so eight of them lie in three cache lines, and
-// every 16th one always has the same place in its line: either all that have their time taken fetch a line of the array
-// besides, or none does. An odd chunk moves their places on.
+// Simulated operations are slow.
 constexpr std::size_t simulated_chunk = 253;
-static_assert(simulated_chunk % 2 == 1);
 constexpr std::size_t checked_chunk = 4096;
 constexpr std::size_t checked_entries = std::size_t{1} << 20;
 
@@ -154,12 +154,21 @@ std::uint64_t phase_runner::operations_for(const totals& sums) const {
 }
 
 std::size_t phase_runner::chunk_of(const contender& c, std::uint32_t longest_scan, bool by_time) const {
-  if (c.expected)
+  // Which operations have their time taken, and which are of one batch, is the same with --verify and without.
+  const bool simulated = options_.medium.simulated;
+  if (simulated && options_.batch == 1) return simulated_chunk;
+  if (c.expected || simulated)
     return longest_scan == 0 ? checked_chunk
                              : std::clamp<std::size_t>(checked_entries / longest_scan, 1, checked_chunk);
   if (by_time) return timed_chunk;
-  // A batch ends where a chunk does.
-  return options_.medium.simulated && options_.batch == 1 ? simulated_chunk : untimed_chunk;
+  return untimed_chunk;
+}
+
+// Threads of a real machine do not begin at one instant, and which of them is the first is chance.
+void phase_runner::wait_for_start(const round_place& place, unsigned thread) const {
+  constexpr std::uint64_t longest_ns = 1000;
+  const std::uint64_t drawn = mix_bits(mix_bits(options_.layout + place.phase * golden_ratio + place.round) + thread);
+  std::this_thread::sleep_for(std::chrono::nanoseconds(1 + drawn % longest_ns));
 }
 
 void phase_runner::run_round(contender& c, const phase& p, const round_place& place, totals& sums) {
@@ -168,10 +177,9 @@ void phase_runner::run_round(contender& c, const phase& p, const round_place& pl
   team_.run([&](unsigned t) { made[t] = maker_.make(p, c.keys, place, t); });
   // A trace defines the order of operations on a key: they stay with one thread.
   if (p.kind == phase_kind::trace) move_to_owners(made, moved::everything);
-  if (c.expected) {
-    move_to_owners(made, moved::writes);
-    c.expected->prepare(made);
-  }
+  // On virtual time, whether answers are checked changes no figure: so it does not change who writes, either.
+  if (c.expected || options_.medium.simulated) move_to_owners(made, moved::writes);
+  if (c.expected) c.expected->prepare(made);
   maker_.advance(p, c.keys, made);
 
   std::vector<share> shares(threads);
@@ -181,17 +189,23 @@ void phase_runner::run_round(contender& c, const phase& p, const round_place& pl
     const std::span<const operation> operations = made[t];
     const std::uint32_t longest = longest_scan(operations);
     const bool checked = c.expected != nullptr;
+    // Reading a simulated clock is a step of its thread: with --verify and without there are as many.
+    const bool by_chunks = checked || options_.medium.simulated;
     const std::size_t chunk = chunk_of(c, longest, by_time);
     std::vector<answer> answers(checked ? chunk : 0);
-    std::vector<indexes::entry> scanned(checked ? chunk * longest : longest);
+    // On pages of its own: a simulated machine sees who shares one.
+    std::vector<indexes::entry, on_pages<indexes::entry>> scanned(longest);
+    std::vector<indexes::entry> kept(checked ? chunk * longest : 0);
 
+    if (options_.medium.simulated) wait_for_start(place, t);
     mine.start = clock::now();
     for (std::size_t first = 0; first < operations.size() && !mine.full;) {
       const auto now = operations.subspan(first, std::min(chunk, operations.size() - first));
-      const clock::time_point chunk_start = checked ? clock::now() : mine.start;
+      const clock::time_point chunk_start = by_chunks ? clock::now() : mine.start;
       const work_done done = c.index->run({.operations = now,
                                            .answers = std::span(answers).first(checked ? now.size() : 0),
                                            .scanned = scanned,
+                                           .kept = kept,
                                            .latencies = &sums.latencies[t],
                                            .latency_period = latency_period,
                                            .batch = options_.batch});
@@ -200,9 +214,9 @@ void phase_runner::run_round(contender& c, const phase& p, const round_place& pl
       mine.full = done.full;
       first += done.executed;
       if (!by_time) shown_.did(done.executed);
+      if (by_chunks) mine.busy_seconds += seconds_between(chunk_start, clock::now());
       if (checked) {
-        mine.busy_seconds += seconds_between(chunk_start, clock::now());
-        mine.wrong += c.expected->check(t, now.first(done.executed), std::span(answers).first(done.executed), scanned);
+        mine.wrong += c.expected->check(t, now.first(done.executed), std::span(answers).first(done.executed), kept);
       }
       if (by_time) {
         const double spent = checked ? mine.busy_seconds : seconds_between(mine.start, clock::now());
@@ -229,7 +243,8 @@ void phase_runner::run_round(contender& c, const phase& p, const round_place& pl
     if (p.kind == phase_kind::insert)
       for (const operation& op : std::span(made[t]).first(s.executed)) c.keys.added.push_back(op.key);
   }
-  const double seconds = c.expected ? longest_busy : seconds_between(first_start, last_end);
+  const double seconds =
+      c.expected && !options_.medium.simulated ? longest_busy : seconds_between(first_start, last_end);
   sums.seconds += seconds;
   sums.seconds_left -= seconds;
   if (full) report_full(c, p, sums.executed);
@@ -240,7 +255,7 @@ phase_result phase_runner::summarize(contender& c, const phase& p, unsigned repe
   for (const workload::latency_histogram& h : sums.latencies) all.merge(h);
   phase_result result;
   result.index = c.description->name;
-  result.medium = c.index->medium();
+  result.medium = c.medium(options_.medium);
   result.threads = team_.size();
   result.phase = p.name;
   result.repeat = repeat;
@@ -294,9 +309,9 @@ restart_times first_answers(contender& c, clock::time_point start) {
     return ns_per_second * seconds_between(start, clock::now());
   };
   restart_times times;
-  times.find = answered({.key = workload::key_of(0), .kind = operation_kind::read});
+  times.find = answered({.key = workload::key_of(c.keys.first), .kind = operation_kind::read});
   if (c.description->ordered)
-    times.scan = answered({.key = workload::key_of(0), .length = entries, .kind = operation_kind::scan});
+    times.scan = answered({.key = workload::key_of(c.keys.first), .length = entries, .kind = operation_kind::scan});
   return times;
 }
 
@@ -322,7 +337,7 @@ void phase_runner::report_full(const contender& c, const phase& p, std::uint64_t
   const std::string done = p.kind == phase_kind::load
                                ? fmt::format("{} of {} records were loaded", executed, maker_.operations_of(p, c.keys))
                                : fmt::format("{} operations of phase {} were done", executed, p.name);
-  throw error(fmt::format("{} is full: {} of {}", c.index->medium(), done, c.description->name),
+  throw error(fmt::format("{} is full: {} of {}", c.medium(options_.medium), done, c.description->name),
               fmt::format("give a larger --pool-size than {}, or fewer --records",
                           c.pool                      ? readable_bytes(c.pool->bytes_to_make())
                           : options_.medium.simulated ? readable_bytes(pool_bytes_for(*c.description, options_))

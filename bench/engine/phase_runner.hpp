@@ -37,6 +37,7 @@ class phase_runner {
   [[nodiscard]] phase_result reopen(contender& c, const phase& p, unsigned repeat);
   [[nodiscard]] std::uint64_t operations_for(const totals& sums) const;
   void run_round(contender& c, const phase& p, const round_place& place, totals& sums);
+  void wait_for_start(const round_place& place, unsigned thread) const;
   [[nodiscard]] std::size_t chunk_of(const contender& c, std::uint32_t longest_scan, bool by_time) const;
   [[nodiscard]] phase_result summarize(contender& c, const phase& p, unsigned repeat, const totals& sums);
   [[noreturn]] void report_full(const contender& c, const phase& p, std::uint64_t executed) const;

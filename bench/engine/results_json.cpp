@@ -100,6 +100,7 @@ json options_to_json(const bench_options& o, const std::string& command) {
   j["batch"] = o.batch;
   j["scan_length"] = o.scan_length;
   j["seed"] = o.seed;
+  j["layout"] = o.medium.simulated ? json(o.layout) : json(nullptr);
   return j;
 }
 
@@ -165,6 +166,7 @@ json result_to_json(const phase_result& r) {
   j["persistence"] = r.persistence ? json(to_string(*r.persistence)) : json(nullptr);
   j["persists"] = per_operation_to_json(r, r.persists);
   j["media_bytes"] = media_bytes_to_json(r);
+  j["cpu_cache_bytes"] = r.cpu_cache_bytes == 0 ? json(nullptr) : json(r.cpu_cache_bytes);
   j["bytes_per_key"] = r.space ? json{{"pm", r.space->pm}, {"dram", r.space->dram}} : json(nullptr);
   j["cache"] = cache_to_json(r);
   j["hybrid"] = hybrid_to_json(r);

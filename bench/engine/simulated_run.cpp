@@ -2,6 +2,7 @@
 #include "bench/engine/simulated_run.hpp"
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/time/device_timing.hpp"
+#include <pmlab/base/hash.hpp>
 #include "bench/devices/profile_file.hpp"
 
 #include <algorithm>
@@ -11,13 +12,24 @@ namespace pmlab::bench {
 // And the caller's own core.
 static_assert(simulated_run::most_threads + 1 == simulator::core_set::most_cores);
 
-struct simulated_run::running {
-  running(const medium_spec& medium, unsigned cores)
-      : device(device_of(medium)), costs(device, media::load_profile(dram_profile), cores) {}
+namespace {
 
-  static media::device_profile device_of(const medium_spec& medium) {
+constexpr std::uint64_t granules_of_heap = 4096;  // of 16 bytes: 64 KB
+constexpr std::uint64_t frames = 512;             // of 4 KB: 2 MB
+
+}  // namespace
+
+struct simulated_run::running {
+  running(const medium_spec& medium, const options& given, std::uint32_t first_frame)
+      : device(device_of(medium, given.cpu_cache_bytes)),
+        // Background threads that get no core of their own share the first ones.
+        costs(device, media::load_profile(dram_profile),
+              std::min(given.threads + 1 + given.background, simulator::core_set::most_cores), first_frame) {}
+
+  static media::device_profile device_of(const medium_spec& medium, std::uint64_t cpu_cache_bytes) {
     media::device_profile profile = media::load_profile(medium.profile);
     profile.persistence = medium.persistence.value_or(profile.persistence);
+    if (cpu_cache_bytes != 0) profile.cpu_cache_bytes = cpu_cache_bytes;
     return profile;
   }
 
@@ -25,13 +37,15 @@ struct simulated_run::running {
   simulator::device_timing costs;
 };
 
-simulated_run::simulated_run(const medium_spec& medium, unsigned threads, unsigned background) {
+simulated_run::simulated_run(const medium_spec& medium, const options& given) {
   if (!medium.simulated) return;
-  // Background threads that get none of their own share the first cores.
-  running_ = std::make_unique<running>(medium, std::min(threads + 1 + background, simulator::core_set::most_cores));
+  const std::uint64_t drawn = given.layout == 0 ? 0 : mix_bits(given.layout);
+  running_ = std::make_unique<running>(medium, given, static_cast<std::uint32_t>(drawn / granules_of_heap % frames));
   simulator::machine_options options;
   options.cost = &running_->costs;
   options.watch_freed = false;
+  options.heap_of_libraries = !given.program_is_simulated;
+  options.heap_offset = 16 * (drawn % granules_of_heap);
   simulator::the_machine().lose_power_as(running_->device.persistence);
   simulator::the_machine().begin(options);
   simulator::the_machine().watch(true);
@@ -42,5 +56,7 @@ simulated_run::~simulated_run() {
   simulator::the_machine().end();
   simulator::the_machine().lose_power_as(media::persistence_domain::adr);
 }
+
+std::uint64_t simulated_run::cpu_cache_bytes() const noexcept { return running_ ? running_->costs.cache_bytes() : 0; }
 
 }  // namespace pmlab::bench

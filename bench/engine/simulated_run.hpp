@@ -3,6 +3,7 @@
 
 #include "bench/catalogue/medium_spec.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -14,13 +15,25 @@ class simulated_run {
   static constexpr unsigned most_threads = 127;
   static constexpr std::string_view dram_profile = "dram";  // beside the device
 
-  // `threads` besides the caller, each on a core of its own; so are `background` more, as far as there are cores. Every
-  // machine begins with empty caches, at time 0. Throws pmlab::error for a profile that cannot be read, and in a
+  struct options {
+    unsigned threads = 1;     // besides the caller, each on a core of its own
+    unsigned background = 0;  // more of them, as far as there are cores
+    std::uint64_t layout = 0;
+    bool program_is_simulated = false;  // not libraries that it loads: the machine's heap is for all of it
+    std::uint64_t cpu_cache_bytes =
+        0;  // of a core: its second level, and its share of the last one; 0: as the profile says
+  };
+
+  // Every machine begins with empty caches, at time 0. `layout` draws where things lie: the beginning of the heap, and which
+  // frames of memory the first pages have; 0: at the beginning of both. Throws pmlab::error for a profile that cannot be read, and in a
   // program that was built without the machine.
-  simulated_run(const medium_spec& medium, unsigned threads, unsigned background = 0);
+  simulated_run(const medium_spec& medium, const options& given);
   simulated_run(const simulated_run&) = delete;
   simulated_run& operator=(const simulated_run&) = delete;
   ~simulated_run();
+
+  // Of the second level of all cores, and of the last one; 0: nothing is simulated.
+  [[nodiscard]] std::uint64_t cpu_cache_bytes() const noexcept;
 
  private:
   struct running;

@@ -42,8 +42,9 @@ std::vector<operation> generate(const generator_options& options) {
   // The thread numbers the records that it knows: the loaded ones first, then its own.
   std::uint64_t known = options.records;
   const auto index_at = [&](std::uint64_t number) {
-    return number < options.records ? number
-                                    : options.records + (number - options.records) * options.threads + options.thread;
+    const std::uint64_t own = number - options.records;
+    return options.first +
+           (number < options.records ? number : options.records + own * options.threads + options.thread);
   };
 
   std::vector<operation> result(count);

@@ -30,6 +30,9 @@ constexpr double bytes_per_gib = 1073741824;
 // ended.
 constexpr std::uint64_t start_after = 100'000'000;  // picoseconds
 
+// Each lane has the next seed.
+constexpr std::uint64_t seeds_of_layout = 1024;
+
 // Sums over the lanes of one side in one repetition.
 struct side_sums {
   unsigned threads = 0;
@@ -189,6 +192,11 @@ target& engine::memory_for(const bench_case& c, const bench::medium_spec& medium
   return *place_->memory;
 }
 
+struct engine::sides {
+  side_history reads;
+  side_history writes;
+};
+
 case_result engine::measure(const bench_case& c) {
   case_result result;
   result.what = c;
@@ -202,18 +210,28 @@ case_result engine::measure(const bench_case& c) {
     return result;
   }
   if (!medium.simulated) {
-    measure_on(result.what, memory_for(c, medium), false, result);
+    sides of;
+    measure_on(result.what, memory_for(c, medium), std::nullopt, of, result);
     if (medium.emulated()) result.scale = emulations_.at(medium.profile)->profile.scale;
     return result;
   }
-  // A separate machine for each case: no case depends on the previous ones, nor on a filter that omits them.
-  const bench::simulated_run machine(medium, c.threads);
-  const std::unique_ptr<target> memory = open_target({.medium = medium, .bytes = c.working_set_bytes + 4096});
-  measure_on(result.what, *memory, true, result);
+  // A separate machine for each case and layout: no case depends on the previous ones, nor on a filter that omits them.
+  sides of;
+  for (unsigned layout = 1; layout <= options_.layouts && !result.skipped; ++layout) {
+    const bench::simulated_run machine(medium,
+                                       {.threads = c.threads, .layout = layout - 1, .program_is_simulated = true});
+    const std::unique_ptr<target> memory = open_target({.medium = medium, .bytes = c.working_set_bytes + 4096});
+    measure_on(result.what, *memory, layout, of, result);
+  }
   return result;
 }
 
-void engine::measure_on(const bench_case& c, target& memory, bool simulated, case_result& result) const {
+// One or more repetitions, until they agree; of a simulated memory, whose layout this is, one.
+void engine::measure_on(const bench_case& c, target& memory, std::optional<unsigned> layout, sides& of,
+                        case_result& result) const {
+  const bool simulated = layout.has_value();
+  const std::uint64_t seed = 1 + (layout.value_or(1) - 1) * seeds_of_layout;
+  const std::size_t before_these = result.values.size();
   if (std::string reason = memory.refusal(c); !reason.empty()) {
     result.skipped = std::move(reason);
     return;
@@ -222,16 +240,14 @@ void engine::measure_on(const bench_case& c, target& memory, bool simulated, cas
   std::vector<std::unique_ptr<lane>> lanes;
   for (unsigned i = 0; i < c.threads; ++i) {
     const bool loads = c.operation == operation_kind::mixed ? i < c.readers : c.operation == operation_kind::load;
-    lanes.push_back(std::make_unique<lane>(c, m, memory, i, loads));
+    lanes.push_back(std::make_unique<lane>(c, m, memory, i, loads, seed));
   }
   const bool latency = c.measure == measure_kind::latency;
   result.unit = latency ? "ns" : "GiB/s";
-  side_history reads;
-  side_history writes;
   bench::thread_team team(c.threads);
   steadiness steady;
-  while (result.repetitions < m.max_repetitions && !steady.enough) {
-    const std::uint64_t repetition = result.repetitions++;
+  for (std::uint64_t repetition = 0; repetition < m.max_repetitions && !steady.enough; ++repetition) {
+    ++result.repetitions;
     team.run([&](unsigned t) {
       if (repetition == 0) run_on_node(c.thread_node, t);
       lanes[t]->prepare(repetition);
@@ -256,20 +272,20 @@ void engine::measure_on(const bench_case& c, target& memory, bool simulated, cas
     result.media = amplification(c, before, memory.moved(), issued_loads, issued_stores);
     double of_reads = 0;
     double of_writes = 0;
-    if (loaded.threads > 0) of_reads = reads.add(loaded);
-    if (stored.threads > 0) of_writes = writes.add(stored);
+    if (loaded.threads > 0) of_reads = of.reads.add(loaded);
+    if (stored.threads > 0) of_writes = of.writes.add(stored);
     const unsigned all = loaded.threads + stored.threads;
     result.values.push_back(latency ? (of_reads * loaded.threads + of_writes * stored.threads) / all
                                     : loaded.gib_per_s() + stored.gib_per_s());
-    steady = judge(result.values, m.min_repetitions, options_.spread_percent);
+    steady = judge(std::span(result.values).subspan(before_these), m.min_repetitions, options_.spread_percent);
   }
-  result.steady = steady.enough;
-  result.spread_percent = steady.spread_percent;
+  result.steady = (before_these == 0 || result.steady) && steady.enough;
+  result.spread_percent = std::max(result.spread_percent, steady.spread_percent);
   if (!steady.enough)
     result.notes.push_back(
         fmt::format("spread {:.0f} % after {} repetitions", steady.spread_percent, result.repetitions));
-  result.reads = reads.figures();
-  result.writes = writes.figures();
+  result.reads = of.reads.figures();
+  result.writes = of.writes.figures();
   result.huge_pages = memory.huge_pages();
   if (std::string doubt = memory.warning(); !doubt.empty()) result.notes.push_back(std::move(doubt));
 }

@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace pmlab::microbench {
@@ -20,6 +21,7 @@ struct run_options {
   bench::medium_spec medium;
   double spread_percent = 5;
   double emulation_scale = 0;  // 0: as much as this machine needs
+  unsigned layouts = 1;  // of a simulated memory: a repetition on each; which places are accessed, and where they lie
   bool huge_pages = true;
   bool reuse = false;
   bool overwrite = false;
@@ -50,7 +52,9 @@ class engine {
   [[nodiscard]] target& memory_for(const bench_case& c, const bench::medium_spec& medium);
   [[nodiscard]] std::uint64_t bytes_for(const bench_case& c) const;
   [[nodiscard]] std::shared_ptr<const media::calibration> emulation_of(const bench::medium_spec& medium);
-  void measure_on(const bench_case& c, target& memory, bool simulated, case_result& result) const;
+  struct sides;  // what the repetitions of a case measured
+  void measure_on(const bench_case& c, target& memory, std::optional<unsigned> layout, sides& of,
+                  case_result& result) const;
 
   run_options options_;
   const std::vector<bench_case>& cases_;

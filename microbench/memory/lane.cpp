@@ -12,7 +12,6 @@ using media::fast_clock;
 
 constexpr std::uint64_t page_bytes = 4096;
 constexpr std::uint64_t line_bytes = 64;
-constexpr std::uint64_t seed = 1;
 
 std::uint64_t picoseconds(double seconds) { return static_cast<std::uint64_t>(seconds * 1e12); }
 
@@ -35,8 +34,8 @@ kernel_choice choice_for(const bench_case& c) {
   return k;
 }
 
-lane::lane(const bench_case& c, const method& m, target& memory, unsigned number, bool loads)
-    : case_(c), method_(m), memory_(memory), number_(number), loads_(loads) {
+lane::lane(const bench_case& c, const method& m, target& memory, unsigned number, bool loads, std::uint64_t seed)
+    : case_(c), method_(m), memory_(memory), number_(number), loads_(loads), seed_(seed) {
   region_ = memory.start();
   region_bytes_ = c.working_set_bytes;
   const std::uint64_t distance = distance_of(c);
@@ -75,7 +74,7 @@ void lane::prepare(std::uint64_t repetition) {
       table_.resize(method_.most_entries);
     // Parts of the threads follow each other, then those of the next repetition.
     if (repetition == 0 || in_parts) {
-      fill_places(table_, places_, case_, case_.private_sets || in_parts ? seed : seed + number_,
+      fill_places(table_, places_, case_, case_.private_sets || in_parts ? seed_ : seed_ + number_,
                   in_parts ? repetition * case_.threads + number_ : number_);
       way_.at = 0;
     }
@@ -85,7 +84,7 @@ void lane::prepare(std::uint64_t repetition) {
     if (repetition == 0) {
       // One chain for all who share it.
       if (case_.private_sets || number_ == 0)
-        link_chase(region_ + case_.offset_bytes, places_, way_.distance, case_.access_bytes, seed + number_);
+        link_chase(region_ + case_.offset_bytes, places_, way_.distance, case_.access_bytes, seed_ + number_);
       // Anywhere on a random cycle is as far from anywhere else as chance has it.
       if (!case_.private_sets) way_.base += places_ / case_.threads * number_ * way_.distance;
     }

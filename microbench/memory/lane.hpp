@@ -25,8 +25,8 @@ struct lane_result {
 // Used by its own thread alone, except for construction.
 class alignas(128) lane {
  public:
-  // `number` of `of`: those that share the region. `loads`: its role in a mixed case.
-  lane(const bench_case& c, const method& m, target& memory, unsigned number, bool loads);
+  // `number` of `of`: those that share the region. `loads`: its role in a mixed case. `seed` draws the places.
+  lane(const bench_case& c, const method& m, target& memory, unsigned number, bool loads, std::uint64_t seed);
 
   // Not measured: the order of the places, links of a chase, first touches. `repetition` counts from 0.
   void prepare(std::uint64_t repetition);
@@ -58,6 +58,7 @@ class alignas(128) lane {
   target& memory_;
   unsigned number_;
   bool loads_;
+  std::uint64_t seed_;
   bool fenced_ = false;
   std::byte* region_ = nullptr;  // this thread's part of the memory
   std::uint64_t region_bytes_ = 0;

@@ -1,9 +1,12 @@
 """`pmlab bench --medium simulated:PROFILE`: repeats to the digit, scales, and refuses unsupported requests."""
 import json
 import os
+import shutil
 import subprocess
 
 from program import PMLAB, ProgramTest, main, there
+
+DEVICES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "devices", "profiles")
 
 
 class Simulated(ProgramTest):
@@ -29,6 +32,52 @@ class Simulated(ProgramTest):
         other = self.results_of(*same, "--seed", "2")
         self.assertNotEqual(json.dumps(first["results"]), json.dumps(other["results"]))
 
+    SMALL = ["--records", "8k", "--operations", "8k", "--phases", "read,update,insert,erase,reopen"]
+
+    def figures_of(self, index, threads, *arguments, **more):
+        """Those of one index and number of threads, without what --verify adds and the medium's name."""
+        results = self.results_of(*self.SMALL, *arguments, **more)["results"]
+        own = [{k: v for k, v in r.items() if k not in ("wrong_answers", "medium")}
+               for r in results if r["index"] == index and r["threads"] == threads]
+        phases = 5 if index == "std_map" else 6  # DRAM keeps nothing across a restart
+        self.assertEqual(len(own), phases * len({r["repeat"] for r in results}), index)
+        return own
+
+    def test_what_has_nothing_to_do_with_an_index_moves_none_of_its_figures(self):
+        """Lengths of names, other indexes before and after it, other numbers of threads, a check of answers."""
+        profile = os.path.join(DEVICES, "aep.toml")
+        for index in ("cceh", "hybrid_index", "cache(fp_tree,mode=adaptive)", "std_map"):
+            with self.subTest(index=index):
+                alone = self.figures_of(index, 4, "--index", index, "--threads", "4")
+                self.assertEqual(alone, self.figures_of(index, 4, "--index", index, "--threads", "4", "--verify"))
+                self.assertEqual(alone, self.figures_of(index, 4, "--index", f"fast_fair,{index},woart", "--threads", "1,4"))
+                for name in ("a", "a" * 24):
+                    copy = self.file(f"{name}.toml")
+                    shutil.copy(profile, copy)
+                    self.assertEqual(alone, self.figures_of(index, 4, "--index", index, "--threads", "4",
+                                                            medium=f"simulated:{copy}"))
+
+    def test_scans_are_the_same_with_a_check_of_answers(self):
+        same = ["--index", "fast_fair", "--records", "5k", "--operations", "2k", "--phases", "scan", "--threads", "2"]
+        self.assertEqual(*([r["latency_ns"] for r in self.results_of(*same, *more)["results"]] for more in ([], ["--verify"])))
+
+    def test_each_repeat_has_a_layout_of_its_own(self):
+        """That is repeatable: a run may begin with any."""
+        same = ("cceh", 2, "--index", "cceh,fp_tree", "--threads", "2")
+        three = self.figures_of(*same, "--repeat", "3")
+        by_repeat = [[{k: v for k, v in r.items() if k != "repeat"} for r in three if r["repeat"] == n] for n in (1, 2, 3)]
+        self.assertEqual(len({json.dumps(figures) for figures in by_repeat}), 3)
+        third = [{k: v for k, v in r.items() if k != "repeat"} for r in self.figures_of(*same, "--layout", "3")]
+        self.assertEqual(third, by_repeat[2])
+
+    def test_a_layout_draws_other_keys(self):
+        """All answers are right in it, and absent keys are absent."""
+        document = self.results_of("--index", "fp_tree", "--records", "3k", "--operations", "3k", "--phases",
+                                   "read,absent,insert,erase,scan", "--workload", "ycsb-d", "--distribution", "sequential",
+                                   "--layout", "7", "--verify")
+        self.assertEqual({r["wrong_answers"] for r in document["results"] if r["phase"] != "reopen"}, {0})
+        self.assertEqual(document["options"]["layout"], 7)
+
     def test_finds_scale_to_eight_threads(self):
         rates = self.throughputs(self.results_of("--index", "cceh,fast_fair", "--records", "50k", "--operations", "20k",
                                                  "--threads", "1,8", "--phases", "read"))
@@ -36,8 +85,7 @@ class Simulated(ProgramTest):
             self.assertGreater(rates[index, "read", 8], 5 * rates[index, "read", 1], index)
 
     def test_latencies_are_those_of_all_operations(self):
-        """One thread spends time on operations alone, so their mean is the reciprocal of the throughput. The choice of
-        timed operations must not depend on the place of their array, which differs with the list of indexes."""
+        """One thread spends time on operations alone, so their mean is the reciprocal of the throughput."""
         for indexes in ("cceh", "cceh,fast_fair"):
             read = next(r for r in self.results_of("--index", indexes, "--records", "50k", "--operations", "50k", "--phases",
                                                    "read")["results"] if r["phase"] == "read")

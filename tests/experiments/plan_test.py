@@ -15,7 +15,7 @@ from pmlab.errors import Failure
 from pmlab.indexes import swept
 from pmlab.run.experiment import SCALES, experiment_names, load_experiment, parse_experiment
 from pmlab.run.plan import plan
-from pmlab.run.time_left import count_of, guess
+from pmlab.run.time_left import bytes_of, count_of, guess
 from pmlab.spelling import shell_form, split_list
 
 
@@ -79,10 +79,15 @@ class Plan(unittest.TestCase):
         self.assertEqual(command('[arguments]\nindex = "a"\nverify = false\n'), "pmlab bench --index a")
         self.assertEqual(command('kind = "microbench"\n[arguments]\nsuite = "a b"\n'), "pmlab microbench --suite 'a b'")
 
-    def test_exact_media_are_not_repeated(self):
+    def test_what_repeats_to_the_digit_is_not_repeated(self):
+        """Indexes on a simulated medium have another layout in each repeat."""
         text = ('[arguments]\nindex = "a"\nrepeat = 5\n'
                 '[matrix]\nmedium = ["simulated:aep", "counted:dram", "emulated:aep", "pmem:{pool}"]\n')
-        self.assertEqual([c.value("--repeat") for c in plan(read(text), "quick")], ["", "", "5", "5"])
+        self.assertEqual([c.value("--repeat") for c in plan(read(text), "quick")], ["5", "", "5", "5"])
+        caches = plan(read(text.replace("repeat = 5", 'cpu_cache = "64K"')), "quick")
+        self.assertEqual([c.value("--cpu-cache") for c in caches], ["64K", "", "", ""])
+        stores = 'kind = "stores_pairs"\n[arguments]\nstore = "a"\nrepeat = 5\nmedium = "simulated:aep"\n'
+        self.assertEqual([c.value("--repeat") for c in plan(read(stores), "quick")], [""])
 
     def test_a_device_stands_in_the_place_of_a_medium(self):
         text = 'kind = "microbench"\n[arguments]\nsuite = "quick"\n[matrix]\ndevice = ["simulated:p4610", "file:{drive}"]\n'
@@ -95,6 +100,8 @@ class Plan(unittest.TestCase):
     def test_quick_cells_do_not_fit_into_caches(self):
         """And those of a real clock are repeated. Not those that count answers, or have sizes as their axis."""
         bytes_of_entry = 27  # at least, of any index here
+        # Of those that have smaller caches, the ratio of data to all caches with most threads: the paper has 24 with one.
+        ratios = {"hybrid": 7, "adaptive_hybrid": 10, "cache": 20, "cache_parallel": 20, "adaptive_cache": 15}
         # One thread has smaller caches: those of two cores, without the second one's own.
         of_one_thread = {"which_index": 5 * DEVICE_CACHE_BYTES // 2 // bytes_of_entry, "which_strings": 5 * DEVICE_CACHE_BYTES // 2 // 90}
         of_device = 4 * DEVICE_CACHE_BYTES // bytes_of_entry
@@ -105,6 +112,10 @@ class Plan(unittest.TestCase):
                 with self.subTest(cell=c.name):
                     records = of_one_thread.get(name, least[c.medium.split(":")[0]])
                     self.assertGreaterEqual(count_of(c.value("--records"), "--records"), records)
+                    if c.value("--cpu-cache") and name in ratios:
+                        cores = 1 + max(int(t) for t in c.value("--threads", "1").split(",")) + (c.value("--index").count("cache(") > 0)
+                        cache = cores * max(bytes_of(c.value("--cpu-cache")), 64 << 10)
+                        self.assertGreaterEqual(count_of(c.value("--records"), "--records") * bytes_of_entry, ratios[name] * cache)
                     if c.has_real_clock:
                         self.assertGreaterEqual(int(c.value("--repeat", "1")), 5)
 

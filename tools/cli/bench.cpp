@@ -254,13 +254,22 @@ command add_bench(CLI::App& program, const arguments& command_line) {
       ->excludes(phases);
   app->add_flag("--verify", o.verify, "Check every answer against the expected one");
   constexpr std::uint64_t most_repeats = 1000;
-  text("--repeat", "1", "R: measure each phase R times; the table shows medians",
+  text("--repeat", "1",
+       "R: measure each phase R times; the table shows medians. On simulated media each repeat has another layout",
        [&o](const std::string& r) { o.repeats = count_up_to(r, "--repeat", most_repeats); });
   text("--batch", "1", "N: give reads that follow each other to find_batch, N at a time",
        [&o](const std::string& n) { o.batch = count_up_to(n, "--batch", bench::batch_limit); });
   constexpr std::uint64_t longest_scan = 1'000'000;
   text("--scan-length", "100", "N: entries of a scan (workloads: at most)",
        [&o](const std::string& n) { o.scan_length = count_up_to(n, "--scan-length", longest_scan); });
+  text("--cpu-cache", "",
+       "SIZE: on simulated media, the second level of a core and its share of the last one, in place of the profile's",
+       [&o](const std::string& n) { o.cpu_cache_bytes = bench::parse_bytes(n, "--cpu-cache"); });
+  constexpr std::uint64_t most_layouts = 1'000'000;
+  text("--layout", "1",
+       "N: on simulated media, where things lie, which keys there are and when threads begin; of the first repeat, the "
+       "next has N + 1",
+       [&o](const std::string& n) { o.layout = count_up_to(n, "--layout", most_layouts); });
   text("--seed", "1", "N: of the operations",
        [&o](const std::string& n) { o.seed = bench::parse_count(n, "--seed", 0); });
   app->add_flag("--reopen", asked->reopen, "At the end close and reopen the index, and measure the time");

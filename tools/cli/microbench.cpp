@@ -41,7 +41,8 @@ struct request {
 void refuse_options_of_the_other_target(const CLI::App& app) {
   const auto is_given = [&app](const char* option) { return app.get_option(option)->count() > 0; };
   const bool has_device = is_given("--device");
-  for (const char* const option : {"--medium", "--threads", "--prefetchers", "--emulation-scale", "--huge-pages"})
+  for (const char* const option :
+       {"--medium", "--threads", "--prefetchers", "--layouts", "--emulation-scale", "--huge-pages"})
     if (has_device && is_given(option))
       throw error(fmt::format("{} is about a memory, and --device is measured", option), "leave one of them out");
   if (has_device && is_given("--reuse"))
@@ -75,6 +76,9 @@ plan plan_of(const request& asked) {
   plan p{asked.memory.options,
          microbench::load_suite(asked.suite.empty() ? "quick" : asked.suite, {.threads = asked.threads})};
   if (asked.spread_percent) p.options.spread_percent = *asked.spread_percent;
+  if (p.options.layouts > 1 && !p.options.medium.simulated)
+    throw error("--layouts is of a simulated memory, and this is " + p.options.medium.text(),
+                "leave it out, or use a simulated medium");
   if (p.options.emulation_scale > 0 && !p.options.medium.emulated())
     throw error("--emulation-scale needs an emulated medium", "leave it out, or use --medium emulated:PROFILE");
   if (!asked.filter.empty()) microbench::filter_cases(p.suite, asked.filter);
@@ -145,6 +149,9 @@ command add_microbench(CLI::App& program, const arguments& command_line) {
   app->add_flag("--list", asked->list, "Show the cases and measure nothing");
   parsed("--threads", "", "N[,N...] or N-M: in place of the suite's numbers of threads (mixes keep theirs)",
          [asked](const std::string& list) { asked->threads = thread_numbers(list); });
+  constexpr std::uint64_t most_layouts = 1000;
+  parsed("--layouts", "1", "N: of a simulated memory: measure each case on so many; docs/experiments.md",
+         [asked](const std::string& n) { asked->memory.options.layouts = count_up_to(n, "--layouts", most_layouts); });
   parsed("--spread", "", "PERCENT: repeat until repetitions agree so well; 5 if not given, 10 for a device",
          [asked](const std::string& percent) { asked->spread_percent = bench::parse_factor(percent, "--spread"); });
   parsed("--prefetchers", "", "off: switch the CPU's prefetchers off for the run (root); on: leave them",

@@ -78,7 +78,8 @@ template <class Setup, class Make, class Measure>
   bench::progress shown(bench::progress::style_of_stderr(asked.quiet));
   setup.emulation = calibration_of(setup.medium, shown);
   std::optional<bench::simulated_run> machine;
-  if (asked.in_virtual_time()) machine.emplace(medium_of_machine(setup.medium), asked.lengths.threads);
+  if (asked.in_virtual_time())
+    machine.emplace(medium_of_machine(setup.medium), bench::simulated_run::options{.threads = asked.lengths.threads});
   // They go before the machine that they run on.
   auto stores = make();
   outcome<decltype(measure(stores, shown))> done{measure(stores, shown), {}, {}};

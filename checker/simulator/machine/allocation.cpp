@@ -16,16 +16,17 @@ namespace {
 
 constexpr std::size_t natural_alignment = 16;
 
-bool simulated() noexcept { return the_machine().watching() && the_machine().on_a_fiber(); }
+// The code that calls the function in which this stands.
+#define PMLAB_CALLER __builtin_return_address(0)
+
+bool simulated(const void* caller) noexcept { return the_machine().owns_blocks_of(caller); }
 
 bool is_simulated(const void* block) noexcept {
-  const machine& m = the_machine();
-  return const_cast<machine&>(m).dram() != nullptr &&
-         const_cast<machine&>(m).dram()->contains(reinterpret_cast<std::uintptr_t>(block));
+  return pmlab::simulator::heap::contains(reinterpret_cast<std::uintptr_t>(block));
 }
 
-void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
-  if (simulated()) return the_machine().dram()->allocate(bytes, alignment);
+void* allocate(std::size_t bytes, std::size_t alignment, const void* caller) noexcept {
+  if (simulated(caller)) return the_machine().dram()->allocate(bytes, alignment);
   return alignment <= natural_alignment ? __libc_malloc(bytes) : __libc_memalign(alignment, bytes);
 }
 
@@ -38,13 +39,13 @@ void release(void* block) noexcept {
 }
 
 // nullptr: the heap is full, or a limit refuses the block. malloc has none, as an exception is allocated by it.
-void* new_or_null(std::size_t bytes, std::size_t alignment) noexcept {
-  if (simulated() && the_machine().limit_of_heap().refuses(bytes, 0)) return nullptr;
-  return allocate(bytes, alignment);
+void* new_or_null(std::size_t bytes, std::size_t alignment, const void* caller) noexcept {
+  if (simulated(caller) && the_machine().limit_of_heap().refuses(bytes, 0)) return nullptr;
+  return allocate(bytes, alignment, caller);
 }
 
-void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
-  void* const block = new_or_null(bytes, alignment);
+void* allocate_or_throw(std::size_t bytes, std::size_t alignment, const void* caller) {
+  void* const block = new_or_null(bytes, alignment, caller);
   if (block == nullptr) throw std::bad_alloc();
   return block;
 }
@@ -53,22 +54,22 @@ void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
 
 extern "C" {
 
-void* malloc(std::size_t bytes) noexcept { return allocate(bytes, natural_alignment); }
+void* malloc(std::size_t bytes) noexcept { return allocate(bytes, natural_alignment, PMLAB_CALLER); }
 void free(void* block) noexcept { release(block); }
 
 void* calloc(std::size_t count, std::size_t bytes) noexcept {
-  if (!simulated()) return __libc_calloc(count, bytes);
+  if (!simulated(PMLAB_CALLER)) return __libc_calloc(count, bytes);
   std::size_t all = 0;
   if (__builtin_mul_overflow(count, bytes, &all)) return nullptr;
-  void* const block = allocate(all, natural_alignment);
+  void* const block = allocate(all, natural_alignment, PMLAB_CALLER);
   if (block != nullptr) std::memset(block, 0, all);
   return block;
 }
 
 void* realloc(void* block, std::size_t bytes) noexcept {
-  if (block == nullptr) return malloc(bytes);
+  if (block == nullptr) return allocate(bytes, natural_alignment, PMLAB_CALLER);
   if (!is_simulated(block)) return __libc_realloc(block, bytes);
-  void* const moved = malloc(bytes);
+  void* const moved = allocate(bytes, natural_alignment, PMLAB_CALLER);
   if (moved == nullptr) return nullptr;
   const std::size_t before = the_machine().dram()->size_of(block);
   std::memcpy(moved, block, before < bytes ? before : bytes);
@@ -76,31 +77,35 @@ void* realloc(void* block, std::size_t bytes) noexcept {
   return moved;
 }
 
-void* memalign(std::size_t alignment, std::size_t bytes) noexcept { return allocate(bytes, alignment); }
-void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept { return allocate(bytes, alignment); }
+void* memalign(std::size_t alignment, std::size_t bytes) noexcept { return allocate(bytes, alignment, PMLAB_CALLER); }
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
+  return allocate(bytes, alignment, PMLAB_CALLER);
+}
 int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) noexcept {
-  *block = allocate(bytes, alignment);
+  *block = allocate(bytes, alignment, PMLAB_CALLER);
   return *block == nullptr ? ENOMEM : 0;
 }
 }
 
-void* operator new(std::size_t bytes) { return allocate_or_throw(bytes, natural_alignment); }
-void* operator new[](std::size_t bytes) { return allocate_or_throw(bytes, natural_alignment); }
+void* operator new(std::size_t bytes) { return allocate_or_throw(bytes, natural_alignment, PMLAB_CALLER); }
+void* operator new[](std::size_t bytes) { return allocate_or_throw(bytes, natural_alignment, PMLAB_CALLER); }
 void* operator new(std::size_t bytes, std::align_val_t a) {
-  return allocate_or_throw(bytes, static_cast<std::size_t>(a));
+  return allocate_or_throw(bytes, static_cast<std::size_t>(a), PMLAB_CALLER);
 }
 void* operator new[](std::size_t bytes, std::align_val_t a) {
-  return allocate_or_throw(bytes, static_cast<std::size_t>(a));
+  return allocate_or_throw(bytes, static_cast<std::size_t>(a), PMLAB_CALLER);
 }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return new_or_null(bytes, natural_alignment); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return new_or_null(bytes, natural_alignment, PMLAB_CALLER);
+}
 void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
-  return new_or_null(bytes, natural_alignment);
+  return new_or_null(bytes, natural_alignment, PMLAB_CALLER);
 }
 void* operator new(std::size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return new_or_null(bytes, static_cast<std::size_t>(a));
+  return new_or_null(bytes, static_cast<std::size_t>(a), PMLAB_CALLER);
 }
 void* operator new[](std::size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return new_or_null(bytes, static_cast<std::size_t>(a));
+  return new_or_null(bytes, static_cast<std::size_t>(a), PMLAB_CALLER);
 }
 void operator delete(void* block) noexcept { release(block); }
 void operator delete[](void* block) noexcept { release(block); }

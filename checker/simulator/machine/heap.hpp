@@ -12,13 +12,23 @@
 
 namespace pmlab::simulator {
 
+// Mappings of libraries of simulated code begin here (machine_options::heap_of_libraries).
+inline constexpr std::uintptr_t mapped_by_libraries = 0x280000000000;
+inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+
+// Whether the page at this address is one of those that are placed by the machine, not by the kernel or the C library.
+[[nodiscard]] constexpr bool is_placed_by_machine(std::uintptr_t address) noexcept {
+  constexpr std::uintptr_t from = 0x100000000000;  // persistent memories, the heap, mappings
+  return address >= from && address < mapped_by_libraries + (std::uintptr_t{8} << 40);
+}
+
 // Thread safety: none; fibers share one kernel thread. Uses no other allocator.
 class heap {
  public:
   // In quarantine, freed blocks are not handed out again before `reset`, so that every access to one is noticed.
   void quarantine(bool on) noexcept { quarantine_ = on; }
 
-  [[nodiscard]] bool contains(std::uintptr_t address) const noexcept { return address - base < area_bytes; }
+  [[nodiscard]] static constexpr bool contains(std::uintptr_t address) noexcept { return address - base < area_bytes; }
 
   // nullptr: the arena is full.
   void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
@@ -71,6 +81,9 @@ class heap {
 
   // True if `address`, in the arena, belongs to a block that was freed.
   [[nodiscard]] bool is_freed(std::uintptr_t address) const noexcept { return state(address) == freed; }
+
+  // The next new block lies `bytes` further on; a multiple of 16.
+  void skip(std::size_t bytes) noexcept { top_ += bytes; }
 
   // While hidden, it faults when touched.
   void hide() const noexcept { ::mprotect(area_.start(), pages(), PROT_NONE); }

@@ -12,6 +12,7 @@
 
 #include <dlfcn.h>
 #include <immintrin.h>
+#include <link.h>
 
 namespace pmlab::simulator {
 namespace {
@@ -38,10 +39,12 @@ constinit machine instance{};
 
 void machine::begin(const machine_options& options) {
   if (dram_ == nullptr) dram_ = new heap;
+  if (options.heap_of_libraries) libraries_ = code_of_simulated_libraries();
   options_ = options;
   limit_of_dram_ = {};
   limit_of_heap_ = {};
   dram_->quarantine(options.watch_freed);
+  dram_->skip(options.heap_offset);
   fibers_.push_back(std::make_unique<fiber>());
   fiber& first = *fibers_.back();
   first.thread_pointer = reinterpret_cast<std::uint64_t>(__builtin_thread_pointer());

@@ -12,12 +12,14 @@
 #include "checker/simulator/calls.hpp"
 #include "checker/simulator/machine/fiber.hpp"
 #include "checker/simulator/machine/heap.hpp"
+#include "checker/simulator/machine/libraries.hpp"
 #include "checker/simulator/machine/persistent_drive.hpp"
 #include "checker/simulator/machine/persistent_memory.hpp"
 #include "checker/simulator/machine/space_limit.hpp"
 #include "checker/simulator/machine/store_buffer.hpp"
 #include <pmlab/media/persistence_domain.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -96,6 +98,10 @@ struct machine_options {
   // Not 0: stores wait in store buffers (x86-TSO), and this seed decides when they leave. REQUIRES: no `cost`.
   std::uint64_t store_buffers = 0;
   bool watch_freed = true;  // an access to freed memory is a violation, and freed memory is not used again
+  // The machine's heap is for libraries of simulated code alone, and for what is timed: where a block of theirs lies
+  // depends on nothing that the program around them allocates. False: it is for all code on fibers.
+  bool heap_of_libraries = false;
+  std::size_t heap_offset = 0;  // of the first block of the heap; a multiple of 16
 };
 
 using media::persistence_domain;
@@ -216,6 +222,13 @@ class machine {
   // For `operator new` of simulated code.
   [[nodiscard]] space_limit& limit_of_heap() noexcept { return limit_of_heap_; }
   [[nodiscard]] timing* cost() const noexcept { return options_.cost; }
+  // Whether a block that the code at `caller` allocates now lies in the machine's heap.
+  [[nodiscard]] bool owns_blocks_of(const void* caller) const noexcept {
+    if (!watching_ || !on_a_fiber()) return false;
+    return !options_.heap_of_libraries || current_->timed ||
+           std::any_of(libraries_.begin(), libraries_.end(), [=](const code_range& c) { return c.contains(caller); });
+  }
+  [[nodiscard]] bool heap_of_libraries() const noexcept { return options_.heap_of_libraries; }
   // The position of each fiber and what it waits for; {code addresses} in braces.
   [[nodiscard]] std::string positions() const;
 
@@ -435,6 +448,7 @@ class machine {
   std::vector<fiber*> runnable_;
   unsigned next_number_ = 0;
   heap* dram_ = nullptr;
+  std::vector<code_range> libraries_;  // of simulated code, and the loader
   space_limit limit_of_dram_;
   space_limit limit_of_heap_;
 };

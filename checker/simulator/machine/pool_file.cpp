@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -49,7 +50,17 @@ persistent_memory* memory_of(int file) {
   return nullptr;
 }
 
-void* map(void* address, std::size_t bytes, int protection, int flags, int file, off_t offset) {
+// Where the next mapping of a library of simulated code lies, whatever else is mapped: the kernel's choice would depend
+// on that. Never where one was before. nullptr: the kernel chooses.
+void* place_for(std::size_t bytes, int flags, const void* caller) noexcept {
+  const machine& m = the_machine();
+  if ((flags & MAP_ANONYMOUS) == 0 || !m.heap_of_libraries() || !m.owns_blocks_of(caller)) return nullptr;
+  static std::uintptr_t next = mapped_by_libraries;
+  return reinterpret_cast<void*>(
+      std::exchange(next, next + (bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes));
+}
+
+void* map(void* address, std::size_t bytes, int protection, int flags, int file, off_t offset, const void* caller) {
   persistent_memory* const found = (flags & MAP_TYPE) != MAP_PRIVATE ? memory_of(file) : nullptr;
   if (found != nullptr) {
     persistent_memory& memory = *found;
@@ -64,6 +75,7 @@ void* map(void* address, std::size_t bytes, int protection, int flags, int file,
     }
     return memory.start();
   }
+  if (address == nullptr) address = place_for(bytes, flags, caller);
   const long result = real::raw_mmap(address, bytes, protection, flags, file, offset);
   if (result < 0 && result > -4096) {
     errno = static_cast<int>(-result);
@@ -101,10 +113,10 @@ using namespace pmlab::simulator;
 extern "C" {
 
 void* mmap(void* address, std::size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
-  return map(address, bytes, protection, flags, file, offset);
+  return map(address, bytes, protection, flags, file, offset, __builtin_return_address(0));
 }
 void* mmap64(void* address, std::size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
-  return map(address, bytes, protection, flags, file, offset);
+  return map(address, bytes, protection, flags, file, offset, __builtin_return_address(0));
 }
 
 // The memory stays: the file would.

@@ -17,8 +17,12 @@ namespace pmlab::simulator {
 class device_timing final : public timing {
  public:
   // Throws pmlab::error: see memory_hierarchy.
-  device_timing(const media::device_profile& device, const media::device_profile& dram, unsigned cores)
-      : memory_(device, dram, cores), granule_bytes_(device.granule_bytes) {}
+  device_timing(const media::device_profile& device, const media::device_profile& dram, unsigned cores,
+                std::uint32_t first_frame = 0)
+      : memory_(device, dram, cores, {}, first_frame), granule_bytes_(device.granule_bytes) {}
+
+  // Of the caches behind the first level.
+  [[nodiscard]] std::uint64_t cache_bytes() const noexcept { return memory_.cache_bytes(); }
 
   bool is_private(unsigned core, std::uintptr_t address, std::size_t bytes, access_kind kind) override {
     return memory_.is_private(core % memory_.cores(), address, bytes,

@@ -58,11 +58,13 @@ memory_hierarchy::core_state::core_state(const device_profile& for_device, const
       dram(uncached(for_dram)) {}
 
 memory_hierarchy::memory_hierarchy(const device_profile& device, const device_profile& dram, unsigned cores,
-                                   const core_costs& costs)
+                                   const core_costs& costs, std::uint32_t first_frame)
     : costs_(costs),
       leaves_flushes_out_(media::keeps_caches(device.persistence)),
       flush_drops_(device.flush_drops_cached_line),
       flush_accept_(media::to_picoseconds(device.flush_accept_ns)),
+      cache_bytes_(second_level_bytes(device, costs) * cores + last_level_bytes(device, costs, cores)),
+      frames_(first_frame),
       last_level_(last_level_bytes(device, costs, cores)),
       memory_(std::make_unique<memory>(device, dram)) {
   if (cores == 0 || cores > core_set::most_cores)

@@ -41,12 +41,15 @@ namespace pmlab::simulator {
 class memory_hierarchy {
  public:
   // At most core_set::most_cores. The size of caches and whether flushes empty them come from `device`. Both profiles
-  // have passed check_profile.
+  // have passed check_profile. `first_frame`: see page_frames.
   memory_hierarchy(const media::device_profile& device, const media::device_profile& dram, unsigned cores,
-                   const core_costs& costs = {});
+                   const core_costs& costs = {}, std::uint32_t first_frame = 0);
   memory_hierarchy(const memory_hierarchy&) = delete;
   memory_hierarchy& operator=(const memory_hierarchy&) = delete;
   ~memory_hierarchy();
+
+  // Of the second level of all cores, and of the last level.
+  [[nodiscard]] std::uint64_t cache_bytes() const noexcept { return cache_bytes_; }
 
   [[nodiscard]] picoseconds load(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
                                  picoseconds now) {
@@ -180,6 +183,7 @@ class memory_hierarchy {
   bool leaves_flushes_out_;
   bool flush_drops_;
   picoseconds flush_accept_;
+  std::uint64_t cache_bytes_;
   page_frames frames_;
   line_directory directory_;
   cache_tags<16> last_level_;

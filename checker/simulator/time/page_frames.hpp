@@ -1,11 +1,13 @@
 // Names for memory that do not depend on where the kernel placed it. Pages of persistent memory are numbered by their
 // address, from the first that is touched: the DIMM of a page is a property of the program. Pages of DRAM, which are
-// all over the process, are numbered in the order of their first touch.
+// all over the process, are numbered in the order of their first touch. Those that the machine places (its heap, its
+// persistent memories) are parts of pages of 2 MB; globals, stacks and thread-local objects lie on pages of 4 KB.
 //
 // Caches and devices use addresses: to select set, DIMM and granule. With the kernel's own addresses, figures would
 // change with every run that maps its memory elsewhere.
 #pragma once
 
+#include "checker/simulator/machine/heap.hpp"
 #include "checker/simulator/machine/mapping.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/hash.hpp>
@@ -32,11 +34,15 @@ class page_frames {
  public:
   static constexpr line_number none = ~line_number{0};
 
-  page_frames()
-      : table_(table_entries * sizeof(entry)),
+  // `shift`: the number of the first frame of DRAM; by so many pages the first page of persistent memory lies behind the
+  // beginning of a frame of DIMMs.
+  explicit page_frames(std::uint32_t shift = 0)
+      : shift_(shift),
+        table_(table_entries * sizeof(entry)),
         pages_(2 * sizeof(std::uintptr_t) << frame_bits),
         huge_pages_of_frames_(2 * sizeof(std::uint32_t) << frame_bits),
-        huge_table_(huge_entries * sizeof(entry)) {}
+        huge_table_(huge_entries * sizeof(entry)),
+        next_{shift, shift} {}
 
   // The first line of the frame for `page` (address / 4096), at its first touch persistent or not. Throws pmlab::error
   // when 16 GiB of one kind have been touched.
@@ -47,7 +53,7 @@ class page_frames {
     if (found.page != page) {
       found = {page, (number_of_page(page, persistent) << line_bits) | (persistent ? persistent_bit : 0)};
       page_of(found.line) = page;
-      huge_page_of(found.line) = number_of_huge_page(huge_page_at(page, persistent));
+      huge_page_of(found.line) = number_of_huge_page(huge_page_at(page));
     }
     recent = found;
     return found.line;
@@ -58,8 +64,8 @@ class page_frames {
     return (page_of(line) << line_bits) + (line & ((1U << line_bits) - 1));
   }
 
-  // The 2 MB of the simulated program's addresses that a line lies in, numbered in the order of their first touch: a
-  // CPU's translation buffer identifies pages by it.
+  // The page, of 2 MB or of 4 KB, that a line lies in, numbered in the order of their first touch: a CPU's translation
+  // buffer identifies pages by it.
   [[nodiscard]] std::uint32_t huge_page(line_number line) noexcept { return huge_page_of(line); }
 
   // As `frame`; `none` if the page has not been touched.
@@ -100,8 +106,8 @@ class page_frames {
 
   [[nodiscard]] std::uint32_t number_of_page(std::uintptr_t page, bool persistent) {
     if (persistent) {
-      if (first_page_[1] == 0) first_page_[1] = page;
-      const std::uintptr_t place = page - first_page_[1] + frames / 2;
+      if (first_page_ == 0) first_page_ = page;
+      const std::uintptr_t place = page - first_page_ + frames / 2 + shift_;
       if (place < frames && page_of(static_cast<line_number>(place << line_bits) | persistent_bit) == 0)
         return static_cast<std::uint32_t>(place);
     }
@@ -112,12 +118,11 @@ class page_frames {
     return next++;
   }
 
-  // Counted from the first page of its kind: where the kernel put the memory does not matter.
-  [[nodiscard]] std::uintptr_t huge_page_at(std::uintptr_t page, bool persistent) noexcept {
-    std::uintptr_t& first = first_page_[persistent ? 1 : 0];
-    if (first == 0) first = page;
-    constexpr std::uintptr_t middle = std::uintptr_t{1} << 52;  // pages before the first have numbers too
-    return (page - first + middle) / pages_per_huge_page * 2 + (persistent ? 1 : 0);
+  // A page of 4 KB is named by itself, above all pages of 2 MB.
+  [[nodiscard]] static std::uintptr_t huge_page_at(std::uintptr_t page) noexcept {
+    constexpr std::uintptr_t bytes_of_page = 4096;
+    constexpr std::uintptr_t small = std::uintptr_t{1} << 52;
+    return is_placed_by_machine(page * bytes_of_page) ? page / pages_per_huge_page : small + page;
   }
 
   [[nodiscard]] std::uint32_t number_of_huge_page(std::uintptr_t huge_page) {
@@ -136,14 +141,15 @@ class page_frames {
     return reinterpret_cast<std::uintptr_t*>(pages_.start())[line >> line_bits];
   }
 
+  std::uint32_t shift_;
   mapping table_;
   mapping pages_;  // of frames
   mapping huge_pages_of_frames_;
   mapping huge_table_;
   std::uint32_t huge_used_ = 0;
-  std::array<std::uintptr_t, 2> first_page_{};
+  std::uintptr_t first_page_ = 0;  // of persistent memory
   std::array<entry, 4096> recent_{};
-  std::array<std::uint32_t, 2> next_{};  // no frame before is free
+  std::array<std::uint32_t, 2> next_;  // no frame before is free
 };
 
 }  // namespace pmlab::simulator

@@ -14,6 +14,8 @@ from .judging import NOT_MEASURED, judge
 from .tables import rules_markdown, rules_table, verdicts_table, verdicts_to_json
 from .verdicts import judge_result_set
 
+# Of a simulated memory: a figure that chance decides shows as a spread.
+_LAYOUTS = 5
 _DESCRIPTION = "Measures and decides published claims about persistent memory"
 _EXAMPLES = """\
 examples:
@@ -112,6 +114,7 @@ def _measure(given, chosen):
     words = [*_microbench(given, suite), "--filter", _filter_for(given, chosen, suite)]
     for option, value in (("--spread", given.spread), ("--prefetchers", given.prefetchers)):
         words += [option, value] if value else []
+    words += ["--layouts", str(_LAYOUTS)] if (given.medium or "").startswith("simulated:") else []
     words += ["--quiet"] if given.quiet else []
     with tempfile.NamedTemporaryFile(prefix="pmlab-claims-") as written:
         status = processes.run([*words, "--json", written.name], output=os.devnull)

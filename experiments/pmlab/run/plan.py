@@ -123,13 +123,19 @@ def plan(experiment, scale, indexes=()):
                           "let the values of its matrix differ in letters or digits")
         names.add(name)
         varied = [word for key, value in values.items() for word in _words(Argument(key, (value,)))]
-        cells.append(_once_if_exact(Cell(experiment.name, name, values, [*command, *varied, *fixed])))
+        cells.append(_without_what_it_lacks(Cell(experiment.name, name, values, [*command, *varied, *fixed])))
     return cells
 
 
-def _once_if_exact(cell):
-    """Figures of a cell without a real clock repeat to the digit: one repeat has all that there is to know."""
-    if not cell.has_real_clock and "--repeat" in cell.words:
-        at = cell.words.index("--repeat")
-        del cell.words[at:at + 2]
+def _without_what_it_lacks(cell):
+    """Counts repeat to the digit, and so does virtual time, but for indexes and a memory, which have a layout in each
+    repeat. Only an index has a machine with caches of any size."""
+    is_simulated = cell.medium.startswith("simulated:") and not cell.value("--device")
+    is_simulated_index = cell.words[0] == "bench" and is_simulated
+    lacks = [("--repeat", not cell.has_real_clock and not is_simulated_index), ("--cpu-cache", not is_simulated_index),
+             ("--layouts", not is_simulated)]
+    for option, is_lacking in lacks:
+        if is_lacking and option in cell.words:
+            at = cell.words.index(option)
+            del cell.words[at:at + 2]
     return cell

@@ -99,7 +99,8 @@ def guess(cell):
     if cell.value("--device"):
         return _STARTUP_SECONDS + _DRIVE_SECONDS.get(cell.value("--suite", "drive"), (8, 90))[cell.has_real_clock]
     if cell.words[0] != "bench":
-        return _STARTUP_SECONDS + _SUITE_SECONDS.get(cell.value("--suite", "quick"), _SUITE_SECONDS["paper"])
+        layouts = count_of(cell.value("--layouts", "1"), "--layouts")
+        return _STARTUP_SECONDS + layouts * _SUITE_SECONDS.get(cell.value("--suite", "quick"), _SUITE_SECONDS["paper"])
 
     def count(option, otherwise):
         text = cell.value(option)
