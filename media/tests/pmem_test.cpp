@@ -53,6 +53,11 @@ namespace {
 
 // Called once, by the next pmemobj_open.
 std::function<void()> at_opening;
+// Called once, behind the next pmemobj_create.
+std::function<void()> behind_creation;
+// What flock shall answer for a folder, as errno, and getpid. 0: the real ones answer.
+std::atomic<int> folder_lock_failure{0};
+std::atomic<pid_t> process_number{0};
 // The bytes of the ranges that this program has unmapped itself.
 std::atomic<std::uint64_t> unmapped_bytes{0};
 
@@ -83,6 +88,26 @@ extern "C" PMEMobjpool* pmemobj_open(const char* path, const char* layout) {
   static const auto real = reinterpret_cast<function>(dlsym(RTLD_NEXT, "pmemobj_open"));
   return real(path, layout);
 }
+extern "C" PMEMobjpool* pmemobj_create(const char* path, const char* layout, std::size_t bytes, mode_t mode) {
+  using function = PMEMobjpool* (*)(const char*, const char*, std::size_t, mode_t);
+  static const auto real = reinterpret_cast<function>(dlsym(RTLD_NEXT, "pmemobj_create"));
+  PMEMobjpool* const made = real(path, layout, bytes, mode);
+  if (const auto act = std::exchange(behind_creation, {})) act();
+  return made;
+}
+extern "C" int flock(int file, int operation) noexcept {
+  struct stat status {};
+  if (folder_lock_failure != 0 && ::fstat(file, &status) == 0 && S_ISDIR(status.st_mode)) {
+    errno = folder_lock_failure;
+    return -1;
+  }
+  static const auto real = reinterpret_cast<int (*)(int, int)>(dlsym(RTLD_NEXT, "flock"));
+  return real(file, operation);
+}
+extern "C" pid_t getpid() noexcept {
+  static const auto real = reinterpret_cast<pid_t (*)()>(dlsym(RTLD_NEXT, "getpid"));
+  return process_number != 0 ? process_number.load() : real();
+}
 extern "C" int munmap(void* start, std::size_t bytes) noexcept {
   unmapped_bytes += bytes;
   using function = int (*)(void*, std::size_t);
@@ -100,7 +125,7 @@ constexpr std::uint64_t pool_bytes = 32 << 20;
 
 class pmem_pool : public testing::Test {
  protected:
-  [[nodiscard]] std::string path(const char* name = "pool") const { return folder_.file(name); }
+  [[nodiscard]] std::string path(const std::string& name = "pool") const { return folder_.file(name); }
 
   tests::temporary_folder folder_;
 };
@@ -435,6 +460,59 @@ TEST_F(pmem_pool, A1_a_pool_that_is_being_made_is_left_to_its_maker) {
   EXPECT_FALSE(std::filesystem::exists(path()));
 }
 
+// A pool at `path` with a root of this word.
+void make_with_word(const std::string& path, std::uint64_t word) {
+  pool medium(path, {.create_bytes = pool_bytes});
+  medium.named_root("a", "tree", 1).word->store(word);
+}
+
+std::uint64_t word_of(const std::string& path) { return pool(path).named_root("a", "tree", 1).word->load(); }
+
+// By `mv`, or by `pmlab pool load`.
+TEST_F(pmem_pool, A1_that_comes_while_another_one_is_made_is_the_one_that_is_opened) {
+  make_with_word(path("ready"), 42);
+  behind_creation = [&] { std::filesystem::rename(path("ready"), path()); };
+  EXPECT_EQ(pool(path(), {.create_bytes = pool_bytes}).named_root("a", "tree", 1).word->load(), 42U);
+  EXPECT_EQ(word_of(path()), 42U);
+  EXPECT_FALSE(std::filesystem::exists(path("pool.unfinished")));
+}
+
+TEST_F(pmem_pool, A1_that_comes_while_another_one_gets_its_name_back_is_not_replaced) {
+  make_with_word(path("ready"), 42);
+  make_with_word(path("pool.unfinished"), 43);
+  EXPECT_TRUE(media::adopt_unfinished(path(), [&](int) {
+    std::filesystem::rename(path("ready"), path());
+    return true;
+  }));
+  EXPECT_EQ(word_of(path()), 42U);
+  EXPECT_EQ(word_of(path("pool.unfinished")), 43U);
+}
+
+TEST_F(pmem_pool, A1_is_not_made_where_the_folder_cannot_be_locked) {
+  folder_lock_failure = ENOLCK;
+  const std::string said = message_of([&] { pool(path(), {.create_bytes = pool_bytes}); });
+  folder_lock_failure = 0;
+  EXPECT_NE(said.find("cannot lock folder"), std::string::npos) << said;
+  EXPECT_TRUE(std::filesystem::is_empty(path("")));
+}
+
+TEST_F(pmem_pool, A1_gives_its_name_to_no_file_of_another_program) {
+  make_with_word(path("ready"), 42);
+  behind_creation = [&] { std::filesystem::rename(path("ready"), path("pool.unfinished")); };
+  EXPECT_NE(message_of([&] { pool(path(), {.create_bytes = pool_bytes}); }).find("another program has replaced"),
+            std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(path()));
+  EXPECT_EQ(word_of(path("pool.unfinished")), 42U);
+}
+
+TEST_F(pmem_pool, has_a_name_that_libpmemobj_can_make_longer) {
+  const std::string longest(235, 'n');
+  make_with_word(path(longest), 42);
+  EXPECT_EQ(word_of(path(longest)), 42U);
+  const std::string said = message_of([&] { pool(path(longest + 'n'), {.create_bytes = pool_bytes}); });
+  EXPECT_NE(said.find("236 bytes; use a name of at most 235 bytes"), std::string::npos) << said;
+}
+
 TEST_F(pmem_pool, A1_made_by_many_processes_at_once_is_one_pool) {
   constexpr int processes = 6;
   for (int round = 0; round < 3; ++round) {
@@ -562,6 +640,29 @@ TEST_F(pmem_pool, a_sparse_pool_gets_its_space_when_it_is_opened_or_says_that_th
   EXPECT_EQ(end.describe(), "returned: as it should be");
 }
 
+std::uint64_t bytes_in_blocks(const std::string& path) {
+  struct stat status {};
+  EXPECT_EQ(::stat(path.c_str(), &status), 0);
+  return static_cast<std::uint64_t>(status.st_blocks) * 512;
+}
+
+TEST_F(pmem_pool, that_is_sparse_gets_no_space_from_an_opening_that_is_refused) {
+  pool{path(), {.create_bytes = pool_bytes}};
+  make_sparse(path());
+  const pool medium(path(), {.huge_pages = false, .reserve_space = false});
+  const std::uint64_t before = bytes_in_blocks(path());
+  ASSERT_LT(before, pool_bytes / 2);
+  EXPECT_NE(message_of([&] { pool{path()}; }).find("it is open already"), std::string::npos);
+  EXPECT_EQ(bytes_in_blocks(path()), before);
+}
+
+TEST_F(pmem_pool, gives_no_space_to_a_sparse_file_that_is_no_pool) {
+  std::ofstream(path()) << "an image of a disk";
+  std::filesystem::resize_file(path(), pool_bytes);
+  EXPECT_NE(message_of([&] { pool{path()}; }), "");
+  EXPECT_LT(bytes_in_blocks(path()), pool_bytes / 2);
+}
+
 TEST_F(pmem_pool, refuses_what_is_no_pool_and_leaves_it_alone) {
   EXPECT_NE(message_of([&] { pool{path("missing")}; }).find("there is no pool at"), std::string::npos);
   EXPECT_NE(message_of([&] { pool{path(".")}; }).find("is a directory"), std::string::npos);
@@ -605,6 +706,13 @@ TEST_F(pmem_pool, of_another_release_says_why_it_is_not_opened) {
             "that wrote it and copy the entries over");
   EXPECT_EQ(message_of([&] { static_cast<void>(medium.named_root("mine", "fast_fair", 1)); }),
             "'mine' is an index of layout cceh, not fast_fair; open it as cceh, or take another name or pool");
+}
+
+TEST_F(pmem_pool, has_no_root_of_version_0) {
+  pool medium(path(), {.create_bytes = pool_bytes});
+  EXPECT_NE(message_of([&] { static_cast<void>(medium.named_root("mine", "cceh", 0)); }).find("count versions from 1"),
+            std::string::npos);
+  EXPECT_TRUE(medium.roots().empty());
 }
 
 TEST_F(pmem_pool, is_open_once_at_a_time) {
@@ -698,6 +806,62 @@ TEST_F(pmem_pool, writes_back_what_a_process_has_left_that_was_killed_just_befor
   pool{path(), {.create_bytes = pool_bytes}};
   at_opening = [&] { kill_a_process_with(path()); };
   EXPECT_GT(pool(path()).written_back_bytes(), 0U);
+}
+
+// Between the opening of the file and libpmemobj's: of the same size and of another one.
+TEST_F(pmem_pool, that_is_replaced_while_it_is_opened_is_refused_and_the_new_one_keeps_its_mark) {
+  for (const std::uint64_t bytes : {pool_bytes, 2 * pool_bytes, pool_bytes / 2}) {
+    pool{path(), {.create_bytes = pool_bytes}};
+    pool{path("new"), {.create_bytes = bytes}};
+    kill_a_process_with(path("new"));
+    at_opening = [&] { std::filesystem::rename(path("new"), path()); };
+    EXPECT_NE(message_of([&] { pool{path()}; }).find("was replaced or removed while it was opened"), std::string::npos);
+    const pool opened(path());
+    EXPECT_EQ(opened.used().capacity_bytes, bytes);
+    EXPECT_GT(opened.written_back_bytes(), 0U);
+    std::filesystem::remove(path());
+  }
+}
+
+// A child in another PID namespace may have the number of its parent.
+TEST_F(pmem_pool, is_not_that_of_a_child_with_the_same_process_number) {
+  process_number = 1;
+  auto medium = std::make_unique<pool>(path(), media::pmem_options{.create_bytes = pool_bytes});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    medium.reset();
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(is_marked_as_open(path()));
+  medium.reset();
+  process_number = 0;
+  EXPECT_FALSE(is_marked_as_open(path()));
+}
+
+// libpmemobj finds pools by their addresses, too, and a child has its parent's table of them.
+TEST_F(pmem_pool, leaves_its_addresses_to_no_other_pool_of_a_child) {
+  pool{path("other"), {.create_bytes = pool_bytes}};
+  for (const bool kept : {false, true}) {
+    auto medium = std::make_unique<pool>(path(kept ? "kept" : "shared"),
+                                         media::pmem_options{.create_bytes = pool_bytes, .keep_from_children = kept});
+    const child_end end = tests::run_in_child(
+        [&] {
+          if (!kept) medium.reset();
+          return message_of([&] { pool{path("other")}; });
+        },
+        std::chrono::seconds(20));
+    EXPECT_EQ(end.text, "") << "kept: " << kept;
+    EXPECT_EQ(end.end, child_end::how::returned);
+  }
+}
+
+TEST_F(pmem_pool, that_is_a_copy_of_an_open_one_is_refused_for_that_reason) {
+  pool{path(), {.create_bytes = pool_bytes}};
+  std::filesystem::copy_file(path(), path("copy"));
+  const pool medium(path());
+  EXPECT_NE(message_of([&] { pool{path("copy")}; }).find("this process has a copy of it open"), std::string::npos);
 }
 
 TEST_F(pmem_pool, stays_that_of_the_process_that_opened_it_when_a_child_closes_it) {

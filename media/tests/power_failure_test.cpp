@@ -251,6 +251,11 @@ extern "C" int rename(const char* from, const char* to) noexcept {
   return real<int(const char*, const char*)>("rename")(from, to);
 }
 
+extern "C" int renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned flags) noexcept {
+  if (recorder* const r = recorder::active) r->note(call::renamed, from, to);
+  return real<int(int, const char*, int, const char*, unsigned)>("renameat2")(from_folder, from, to_folder, to, flags);
+}
+
 extern "C" int unlink(const char* path) noexcept {
   if (recorder* const r = recorder::active; r != nullptr && ::access(path, F_OK) == 0) r->note(call::removed, path);
   return real<int(const char*)>("unlink")(path);
@@ -350,6 +355,20 @@ TEST_F(power_failure, A1_takes_nothing_of_a_pool_whose_name_its_maker_did_not_sy
   EXPECT_FALSE(folder_sync_fails);
   {
     media::pmem medium(path());
+    publish(medium, 1, calls);
+  }
+  EXPECT_EQ(loss_of_pool(calls.end()), "");
+}
+
+// The link is in another folder.
+TEST_F(power_failure, A1_takes_nothing_of_such_a_pool_that_is_opened_by_a_link) {
+  recorder calls(folder());
+  folder_sync_fails = true;
+  EXPECT_THROW(media::pmem(path(), {.create_bytes = pool_bytes}), error);
+  const std::string link = scratch_.file("link");
+  fs::create_symlink(path(), link);
+  {
+    media::pmem medium(link);
     publish(medium, 1, calls);
   }
   EXPECT_EQ(loss_of_pool(calls.end()), "");

@@ -18,6 +18,7 @@
 
 #include <malloc.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace {
@@ -174,6 +175,20 @@ int files_that_are_no_pools(const std::string& path) {
     EXPECT(::truncate(path.c_str(), bytes) == 0);
     EXPECT(is_refused(path, "too small"));
   }
+  // The image of a disk, with holes.
+  EXPECT(std::remove(path.c_str()) == 0);
+  const std::string begin = std::string(8, '\0') + "data";
+  {
+    const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "w"), std::fclose);
+    EXPECT(std::fwrite(begin.data(), 1, begin.size(), file.get()) == begin.size());
+  }
+  EXPECT(::truncate(path.c_str(), pool_bytes) == 0);
+  EXPECT(is_refused(path, "is no pool"));
+  struct stat status {};
+  EXPECT(::stat(path.c_str(), &status) == 0 && status.st_blocks * 512 < static_cast<off_t>(pool_bytes / 2));
+  char found[12] = {};
+  const std::unique_ptr<FILE, int (*)(FILE*)> image(std::fopen(path.c_str(), "r"), std::fclose);
+  EXPECT(std::fread(found, 1, sizeof found, image.get()) == sizeof found && begin == std::string(found, sizeof found));
   // No space, as a full file system has none.
   EXPECT(std::remove(path.c_str()) == 0);
   rlimit before{};

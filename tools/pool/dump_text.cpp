@@ -1,5 +1,6 @@
 // Entries of pools as text.
 #include "tools/pool/dump_text.hpp"
+#include "tools/pool/printable.hpp"
 #include "tools/pool/strings_text.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/name.hpp>
@@ -68,13 +69,18 @@ class reader {
     };
     dumped_root root;
     root.name = text("root");
+    if (said.contains("escaped")) {
+      if (!said["escaped"].is_boolean()) refuse("\"escaped\" is neither true nor false", an_example);
+      if (said["escaped"].get<bool>()) root.name = name_of_printable(root.name);
+    }
     try {
       check_name(root.name, media::root_name_limit, "a root");
     } catch (const error& e) {
       refuse(e.what(), {});
     }
     if (std::any_of(roots_.begin(), roots_.end(), [&](const dumped_root& r) { return r.name == root.name; }))
-      refuse(fmt::format("root '{}' occurs twice", root.name), "put its entries together, or give it another name");
+      refuse(fmt::format("root '{}' occurs twice", printable(root.name)),
+             "put its entries together, or give it another name");
     try {
       root.index = &bench::find_index(text("index"));
     } catch (const error& e) {
@@ -130,9 +136,9 @@ class reader {
     dumped_root& root = roots_.back();
     const std::size_t count = root.values.empty() ? root.entries.size() : root.texts.size();
     if (announced_ && *announced_ != count)
-      throw error(
-          fmt::format("{}: root '{}' has {} entries, and its header has {}", path_, root.name, count, *announced_),
-          "dump it again: the text was cut off or changed");
+      throw error(fmt::format("{}: root '{}' has {} entries, and its header has {}", path_, printable(root.name), count,
+                              *announced_),
+                  "dump it again: the text was cut off or changed");
     if (!root.values.empty()) return finish_strings(root);
     const auto before = [](const indexes::entry& a, const indexes::entry& b) { return a.key < b.key; };
     if (!std::is_sorted(root.entries.begin(), root.entries.end(), before))
@@ -140,7 +146,7 @@ class reader {
     const auto twice = std::adjacent_find(root.entries.begin(), root.entries.end(),
                                           [](const auto& a, const auto& b) { return a.key == b.key; });
     if (twice != root.entries.end())
-      throw error(fmt::format("{}: key {} of root '{}' occurs twice", path_, twice->key, root.name),
+      throw error(fmt::format("{}: key {} of root '{}' occurs twice", path_, twice->key, printable(root.name)),
                   "leave one of them");
   }
 
@@ -149,7 +155,8 @@ class reader {
     const auto twice = std::adjacent_find(root.texts.begin(), root.texts.end(),
                                           [](const auto& a, const auto& b) { return a.first == b.first; });
     if (twice != root.texts.end())
-      throw error(fmt::format("{}: key {} of root '{}' occurs twice", path_, percent_encoded(twice->first), root.name),
+      throw error(fmt::format("{}: key {} of root '{}' occurs twice", path_, percent_encoded(twice->first),
+                              printable(root.name)),
                   "leave one of them");
   }
 
@@ -162,8 +169,17 @@ class reader {
   bool is_cut_ = false;                     // the last line has no end
 };
 
-// The header as it was before there was "roots_left", if no root follows.
-nlohmann::ordered_json with_roots_left(nlohmann::ordered_json header, std::size_t roots_left) {
+// The header of a root. `values`: of string keys; empty: these are numbers. Earlier releases read it, too, where its name
+// is text.
+nlohmann::ordered_json header_of(const std::string& name, const bench::index_description& index,
+                                 const std::string& values, std::size_t count, std::size_t roots_left) {
+  const bool is_text = is_utf8(name);
+  nlohmann::ordered_json header{{"root", is_text ? name : printable(name)}};
+  if (!is_text) header["escaped"] = true;
+  header["index"] = index.name;
+  if (!values.empty()) header["strings"] = values;
+  header["layout_version"] = index.layout_version;
+  header["entries"] = count;
   if (roots_left > 0) header["roots_left"] = roots_left;
   return header;
 }
@@ -173,7 +189,7 @@ class line_writer {
  public:
   line_writer(std::FILE* file, const std::string& path, const nlohmann::ordered_json& header)
       : file_(file), path_(path) {
-    add(std::string(header_mark) + header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    add(std::string(header_mark) + header.dump());
   }
 
   void add(const std::string& line) {
@@ -199,12 +215,7 @@ class line_writer {
 void write_root(std::FILE* file, const std::string& path, const std::string& name,
                 const bench::index_description& index, std::span<const indexes::entry> entries,
                 std::size_t roots_left) {
-  line_writer lines(file, path,
-                    with_roots_left({{"root", name},
-                                     {"index", index.name},
-                                     {"layout_version", index.layout_version},
-                                     {"entries", entries.size()}},
-                                    roots_left));
+  line_writer lines(file, path, header_of(name, index, {}, entries.size(), roots_left));
   for (const indexes::entry& e : entries) lines.add(fmt::format("{} {}", e.key, e.value));
   lines.flush();
 }
@@ -212,13 +223,7 @@ void write_root(std::FILE* file, const std::string& path, const std::string& nam
 void write_strings(std::FILE* file, const std::string& path, const std::string& name,
                    const bench::index_description& index, const std::string& values, const string_entries& entries,
                    std::size_t roots_left) {
-  line_writer lines(file, path,
-                    with_roots_left({{"root", name},
-                                     {"index", index.name},
-                                     {"strings", values},
-                                     {"layout_version", index.layout_version},
-                                     {"entries", entries.size()}},
-                                    roots_left));
+  line_writer lines(file, path, header_of(name, index, values, entries.size(), roots_left));
   for (const auto& e : entries) lines.add(line_of(e, values));
   lines.flush();
 }

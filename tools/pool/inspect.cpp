@@ -27,7 +27,7 @@ namespace {
 
 using nlohmann::json;
 
-// Messages between child and parent. Bytes of a damaged name that are no UTF-8 are replaced.
+// Messages between child and parent. Names are printable; bytes of other text that are no UTF-8 are replaced.
 std::string packed(const json& document) { return document.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 const bench::index_description* index_of(std::string_view layout) {
@@ -38,7 +38,8 @@ const bench::index_description* index_of(std::string_view layout) {
 }
 
 root root_of(const json& said, std::size_t position) {
-  root r{position, {said.at("name"), said.at("layout"), said.at("version"), said.at("made")}};
+  const auto name = [&](const char* key) { return name_of_printable(said.at(key).get<std::string>()); };
+  root r{position, {name("name"), name("layout"), said.at("version"), said.at("made")}};
   const bench::index_description* const index = index_of(r.facts.layout);
   if (index == nullptr)
     r.problem = fmt::format("this build has no index of layout '{}'", printable(r.facts.layout));
@@ -92,7 +93,8 @@ void attach_types(std::vector<root>& roots) {
 std::string facts_of(media::pmem& pool) {
   json roots = json::array();
   for (const media::root_facts& r : pool.roots())
-    roots.push_back({{"name", r.name}, {"layout", r.layout}, {"version", r.version}, {"made", r.made}});
+    roots.push_back(
+        {{"name", printable(r.name)}, {"layout", printable(r.layout)}, {"version", r.version}, {"made", r.made}});
   const media::usage used = pool.used();
   return packed({{"roots", roots},
                  {"allocated", used.allocated_bytes},
@@ -184,12 +186,15 @@ const root& words_of(const contents& all, const root& strings) {
 
 std::vector<root> chosen_roots(const contents& all, const std::vector<std::string>& named) {
   std::vector<root> chosen;
-  for (const std::string& name : named) {
-    const root* const there = root_named(all.roots, name);
+  for (const std::string& given : named) {
+    // As it is shown; or by its own bytes.
+    const std::string name = name_of_printable(given);
+    const root* there = root_named(all.roots, name);
+    if (there == nullptr) there = root_named(all.roots, given);
     if (there == nullptr) {
       std::vector<std::string_view> names;
       for (const root& r : all.roots) names.emplace_back(r.facts.name);
-      throw error(fmt::format("pool {} has no root '{}'", all.path, name),
+      throw error(fmt::format("pool {} has no root '{}'", all.path, printable(name)),
                   names.empty() ? "it holds no index at all"
                                 : fmt::format("did you mean '{}'? `pmlab pool info` names them",
                                               printable(nearest(name, names))));
@@ -233,15 +238,6 @@ void refuse_damaged(const std::string& path, patience each) {
         fmt::format("root '{}' of pool {} is not sound: {}", printable(r.of.facts.name), path, r.violations.front()),
         std::string(damage::remedy));
   }
-}
-
-std::string printable(const std::string& name) {
-  std::string text;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += byte < ' ' || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
-  }
-  return text;
 }
 
 }  // namespace pmlab::pool

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tools/pool/copy.hpp"
+#include "tools/pool/printable.hpp"
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/root_table.hpp>
 #include "bench/catalogue/registry.hpp"
@@ -41,7 +42,7 @@ struct contents {
 // Throws as look_at does.
 [[nodiscard]] contents contents_of(const std::string& path, patience each = default_patience);
 
-// The roots `named`; all, if that is empty. Throws pmlab::error: there is none of that name, or this build cannot read
+// The roots `named`, as printable() shows them; all, if that is empty. Throws pmlab::error: there is none of that name, or this build cannot read
 // it, or it has the words of string keys, which belong to those only. An index of unknown layout may own blocks that
 // the others point to, so it can only be omitted by name.
 [[nodiscard]] std::vector<root> chosen_roots(const contents& all, const std::vector<std::string>& named);
@@ -69,8 +70,5 @@ struct root_report {
 // child process crashed, took longer than `each`, or failed; or the check of an index found a violation. Roots that
 // this build cannot read are ignored, as are pools of another layout: opening them reports it.
 void refuse_damaged(const std::string& path, patience each);
-
-// As `pmlab pool info` prints it: control characters of a damaged name cannot reach a terminal.
-[[nodiscard]] std::string printable(const std::string& name);
 
 }  // namespace pmlab::pool

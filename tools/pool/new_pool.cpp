@@ -5,22 +5,28 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/erased/any_index.hpp>
 #include <pmlab/media/pmem.hpp>
+#include <pmlab/media/pool_header.hpp>
+#include <pmlab/media/pool_name.hpp>
 #include "bench/support/quantity.hpp"
 #include "bench/support/removed_on_interrupt.hpp"
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <random>
 #include <string_view>
 #include <system_error>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace pmlab::pool {
@@ -28,26 +34,50 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As rename_durably, if nothing has the name `to`. False: something has it, and nothing was changed. On a file system that
-// cannot tell, a file that gets the name at the same moment is replaced.
-[[nodiscard]] bool rename_durably_to_new(const std::string& from, const std::string& to) {
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) {
-    sync_folder_of(to);
-    return true;
-  }
-  if (errno == EEXIST || ::access(to.c_str(), F_OK) == 0) return false;
-  rename_durably(from, to);
-  return true;
+// The names of unfinished pools: NAME.filling-PROCESS-DIGITS.
+constexpr std::string_view suffix = ".filling-";
+constexpr std::size_t random_digits = 8;
+
+std::string name_of_unfinished(const std::string& name) {
+  return fmt::format("{}{}{}-{:0{}x}", name, suffix, ::getpid(), std::random_device()(), random_digits);
+}
+
+// The process in the rest of such a name, behind the suffix; std::nullopt: it is another one.
+std::optional<pid_t> process_in(std::string_view rest) {
+  const std::string own_suffix = media::unfinished_name({});
+  if (rest.ends_with(own_suffix)) rest.remove_suffix(own_suffix.size());
+  pid_t process = 0;
+  const auto [end, failed] = std::from_chars(rest.data(), rest.data() + rest.size(), process);
+  rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  const bool fits = failed == std::errc() && process > 0 && rest.size() == 1 + random_digits && rest.front() == '-' &&
+                    std::all_of(rest.begin() + 1, rest.end(), is_digit);
+  return fits ? std::optional(process) : std::nullopt;
+}
+
+// A later call for another pool would remove it.
+void refuse_name_of_unfinished(const std::string& path) {
+  const std::size_t at = path.rfind(suffix);
+  if (at != std::string::npos && process_in(std::string_view(path).substr(at + suffix.size())))
+    throw error(path + " is a name of pools that are not finished, which are removed", "name another path");
+}
+
+// True for a pool of pmlab, and for one of which nothing is written yet.
+bool is_pool_or_begun(int file) {
+  struct stat status {};
+  std::uint64_t first = 0;
+  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  return media::layout_of_pool(file) == media::pmem::pool_layout ||
+         (::pread(file, &first, sizeof first, 0) >= 0 && first == 0);
 }
 
 // A pool that is not finished, removed with all that belongs to it unless it gets its name. Its name until then has the
-// number of this process: another one that makes the same pool has a file of its own.
+// number of this process and random digits: another process that makes the same pool, in another container too, has a
+// file of its own.
 class unfinished_pool {
  public:
-  explicit unfinished_pool(std::string path)
-      : name_(std::move(path)), path_(name_ + std::string(suffix) + std::to_string(::getpid())) {
+  explicit unfinished_pool(std::string path) : name_(std::move(path)), path_(name_of_unfinished(name_)) {
     remove_those_of_killed();
-    remove();
   }
   unfinished_pool(const unfinished_pool&) = delete;
   unfinished_pool& operator=(const unfinished_pool&) = delete;
@@ -61,12 +91,12 @@ class unfinished_pool {
       const descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
       sync_file(file.get(), path_);
     }
+    // No other process finds that there is no such pool, and makes one, meanwhile.
+    const media::folder_lock lock(name_);
     while (!rename_durably_to_new(path_, name_)) refuse_what_is_there(name_);
   }
 
  private:
-  static constexpr std::string_view suffix = ".filling-";
-
   // The kernel unlocks the pools of a killed process. A process of another container may have a number that is free here.
   void remove_those_of_killed() const {
     const fs::path folder = folder_of(name_);
@@ -75,17 +105,17 @@ class unfinished_pool {
     for (const auto& file : fs::directory_iterator(folder, failure)) {
       const std::string found = file.path().filename().string();
       if (!found.starts_with(begin)) continue;
-      const auto process = static_cast<pid_t>(std::strtol(found.c_str() + begin.size(), nullptr, 10));
-      if (process <= 0 || ::kill(process, 0) == 0 || errno != ESRCH) continue;
-      const descriptor left(::open(file.path().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-      if (left.is_open() && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0) std::remove(file.path().c_str());
+      const std::optional<pid_t> process = process_in(std::string_view(found).substr(begin.size()));
+      if (!process || ::kill(*process, 0) == 0 || errno != ESRCH) continue;
+      const descriptor left(::open(file.path().c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+      if (left.is_open() && is_pool_or_begun(left.get()) && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0)
+        std::remove(file.path().c_str());
     }
   }
 
   void remove() const {
     std::error_code ignored;
     fs::remove(path_, ignored);
-    // A killed process with the same number may have left one: media::pmem would adopt it, with entries.
     fs::remove(media::unfinished_name(path_), ignored);
   }
 
@@ -155,6 +185,7 @@ void refuse_what_is_there(const std::string& path) {
 }
 
 void make_pool(const std::string& path, std::uint64_t bytes, const std::vector<new_root>& roots) {
+  refuse_name_of_unfinished(path);
   refuse_what_is_there(path);
   const unfinished_pool made(path);
   {

@@ -30,8 +30,8 @@ std::string shape_of(const root_report& r) {
 
 json root_to_json(const root_report& r) {
   json j;
-  j["name"] = r.of.facts.name;
-  j["layout"] = r.of.facts.layout;
+  j["name"] = printable(r.of.facts.name);
+  j["layout"] = printable(r.of.facts.layout);
   j["layout_version"] = r.of.facts.version;
   j["readable"] = r.of.is_readable();
   j["made"] = r.of.facts.made;

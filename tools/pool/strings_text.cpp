@@ -1,5 +1,6 @@
 // Entries of string indexes as text.
 #include "tools/pool/strings_text.hpp"
+#include "tools/pool/printable.hpp"
 #include <pmlab/strings/values.hpp>
 
 #include <algorithm>
@@ -43,12 +44,9 @@ std::optional<std::string> percent_decoded(std::string_view text) {
       continue;
     }
     constexpr std::size_t digits = 2;
-    constexpr int hexadecimal = 16;
-    unsigned byte = 0;
-    const std::string_view number = text.substr(std::min(i + 1, text.size()), digits);
-    const auto [end, failed] = std::from_chars(number.data(), number.data() + number.size(), byte, hexadecimal);
-    if (failed != std::errc() || end != number.data() + digits) return std::nullopt;
-    bytes += static_cast<char>(byte);
+    const std::optional<char> byte = byte_of_digits(text.substr(i + 1, digits));
+    if (!byte) return std::nullopt;
+    bytes += *byte;
     i += digits;
   }
   return bytes.empty() ? std::nullopt : std::optional(bytes);

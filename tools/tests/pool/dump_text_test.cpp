@@ -1,5 +1,6 @@
 // Entries as text: written text is read again, and an invalid text is refused with file and line.
 #include "tools/pool/dump_text.hpp"
+#include "tools/pool/printable.hpp"
 #include "tools/pool/strings_text.hpp"
 #include <pmlab/base/error.hpp>
 
@@ -46,6 +47,34 @@ void expect_refused(const std::string& text, const std::vector<std::string>& par
   const std::string said = refusal(text);
   EXPECT_FALSE(said.empty()) << text;
   for (const std::string& part : parts) EXPECT_NE(said.find(part), std::string::npos) << said;
+}
+
+TEST(Printable, NamesAreReadAgain) {
+  for (const auto& [name, shown] : {std::pair<std::string, std::string>{"orders", "orders"},
+                                    {"Auftr\xc3\xa4ge", "Auftr\xc3\xa4ge"},
+                                    {"Auftr\xe4ge", R"(Auftr\xe4ge)"},
+                                    {R"(Auftr\xe4ge)", R"(Auftr\\xe4ge)"},
+                                    {R"(a\b)", R"(a\b)"},
+                                    {R"(a\\b)", R"(a\\\\b)"},
+                                    {"a\\\n", R"(a\\\x0a)"},
+                                    {"\xed\xa0\x80", R"(\xed\xa0\x80)"},
+                                    {"\xc0\xaf", R"(\xc0\xaf)"},
+                                    {"\xf4\x90\x80\x80", R"(\xf4\x90\x80\x80)"},
+                                    {"\xe2\x82", R"(\xe2\x82)"},
+                                    {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"}}) {
+    EXPECT_EQ(printable(name), shown);
+    EXPECT_EQ(name_of_printable(shown), name);
+  }
+}
+
+TEST(DumpText, NamesOfAnyBytesAreReadAgainAndOthersAreNotEscaped) {
+  for (const std::string name : {"Auftr\xe4ge", "Auftr\\xe4ge", "a\\\\b", "a\nb", "\xff\\"})
+    EXPECT_EQ(parse_dump(written(name, {{1, 2}}), "d.txt").at(0).name, name);
+  EXPECT_NE(written("Auftr\xe4ge", {}).find(R"({"root":"Auftr\\xe4ge","escaped":true,)"), std::string::npos);
+  EXPECT_EQ(written("a\\xe4", {}).find("escaped"), std::string::npos);
+  // As earlier releases have written it.
+  EXPECT_EQ(parse_dump(R"(# pmlab-dump 1 {"root":"a\\xe4","index":"cceh"})", "d.txt").at(0).name, R"(a\xe4)");
+  expect_refused(R"(# pmlab-dump 1 {"root":"a","index":"cceh","escaped":1})", {"d.txt:1", "escaped"});
 }
 
 TEST(DumpText, WhatIsWrittenIsReadAgain) {

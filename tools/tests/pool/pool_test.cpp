@@ -4,6 +4,7 @@
 #include "tools/pool/new_pool.hpp"
 #include "tools/pool/repair.hpp"
 #include <pmlab/base/child_process.hpp>
+#include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/hybrid/hybrid_index.hpp>
 #include <pmlab/indexes/cceh.hpp>
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -29,7 +31,9 @@
 #include <vector>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,6 +50,12 @@ std::vector<std::string>* recorded_calls = nullptr;
 
 std::string file_name(const std::string& path) { return std::filesystem::path(path).filename(); }
 
+// True if the folder of `path` is locked (media::folder_lock).
+bool has_lock_beside(const std::string& path) {
+  const pmlab::descriptor folder(::open(pmlab::folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 }  // namespace
 
 // These take the place of libc's functions in this program and in the libraries that it loads.
@@ -60,7 +70,9 @@ extern "C" int rename(const char* from, const char* to) noexcept {
   return reinterpret_cast<int (*)(const char*, const char*)>(dlsym(RTLD_NEXT, "rename"))(from, to);
 }
 extern "C" int renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned flags) noexcept {
-  if (recorded_calls != nullptr) recorded_calls->push_back("rename " + file_name(from) + " " + file_name(to));
+  if (recorded_calls != nullptr)
+    recorded_calls->push_back("rename " + file_name(from) + " " + file_name(to) +
+                              (has_lock_beside(to) ? " locked" : ""));
   using function = int (*)(int, const char*, int, const char*, unsigned);
   return reinterpret_cast<function>(dlsym(RTLD_NEXT, "renameat2"))(from_folder, from, to_folder, to, flags);
 }
@@ -411,9 +423,6 @@ TEST_F(Pools, ANewPoolIsThereWholeOrNotAtAll) {
 
 TEST_F(Pools, A1_ANewPoolIsSyncedBeforeItGetsItsNameAndItsFolderAfterwards) {
   const std::vector<entry> some = {{1, 1}, {2, 2}, {3, 3}};
-  // The file of a killed earlier attempt has entries that do not belong here.
-  make_pool(folder_.file("pool.filling-" + std::to_string(::getpid()) + ".unfinished"), pool_bytes,
-            {{"a", &bench::find_index("cceh"), {{{9, 9}}}}});
   std::vector<std::string> calls;
   recorded_calls = &calls;
   make_pool(path_, pool_bytes, {{"a", &bench::find_index("cceh"), some}});
@@ -421,31 +430,70 @@ TEST_F(Pools, A1_ANewPoolIsSyncedBeforeItGetsItsNameAndItsFolderAfterwards) {
   const std::string folder = file_name(std::filesystem::path(path_).parent_path());
   ASSERT_GE(calls.size(), 3U);
   const std::vector<std::string> last(calls.end() - 3, calls.end());
-  const std::string filling = "pool.filling-" + std::to_string(::getpid());
-  EXPECT_EQ(last, (std::vector<std::string>{"sync " + filling, "rename " + filling + " pool", "sync " + folder}));
+  const std::string filling = last[0].substr(std::string("sync ").size());
+  EXPECT_TRUE(filling.starts_with("pool.filling-" + std::to_string(::getpid()) + "-")) << filling;
+  EXPECT_EQ(last,
+            (std::vector<std::string>{"sync " + filling, "rename " + filling + " pool locked", "sync " + folder}));
   EXPECT_EQ(shapes_of(contents_of(path_))[0].shape->entries, some.size());
 }
 
-TEST_F(Pools, ThatAnotherProcessIsMakingAreLeftToIt) {
-  const std::vector<entry> some = {{1, 1}, {2, 2}, {3, 3}};
-  const auto make = [&](const std::string& path) {
-    make_pool(path, pool_bytes, {{"a", &bench::find_index("cceh"), some}});
+pid_t process_that_ended() {
+  const pid_t process = ::fork();
+  if (process == 0) ::_exit(0);
+  EXPECT_EQ(::waitpid(process, nullptr, 0), process);
+  return process;
+}
+
+TEST_F(Pools, FilesWithNamesLikeThoseOfUnfinishedOnesStay) {
+  const std::string begin = path_ + ".filling-" + std::to_string(process_that_ended());
+  media::pmem{begin, {.create_bytes = pool_bytes}};
+  put_bytes(begin + "-notes.txt", "notes");
+  put_bytes(begin + "-0123abcd", "no pool");
+  std::filesystem::create_directory(begin + "-4567abcd");
+  std::filesystem::create_symlink(begin, begin + "-89ababcd");
+  make_pool(path_, pool_bytes, {{"a", &bench::find_index("cceh"), {{{1, 1}}}}});
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(std::filesystem::path(path_).parent_path()), {}), 6);
+  EXPECT_THROW(make_pool(begin + "-cdefabcd", pool_bytes, {{"a", &bench::find_index("cceh"), {{{1, 1}}}}}), error);
+}
+
+// In a Latin-1 program "Auftr\xe4ge" is a name like any other.
+TEST_F(Pools, NamesOfAnyBytesStayAsTheyAre) {
+  const std::vector<std::string> names = {"Auftr\xe4ge", "Auftr\xf6ge", std::string(23, '\xff'), "Auftr\\xe4ge",
+                                          "a\\b\n"};
+  for (std::size_t i = 0; i < names.size(); ++i) fill<table>(names[i], 10 + i);
+  const contents all = contents_of(path_);
+  const auto expect_all = [&](const std::string& path) {
+    const contents found = contents_of(path);
+    ASSERT_EQ(found.roots.size(), names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      EXPECT_EQ(found.roots[i].facts.name, names[i]);
+      EXPECT_EQ(check_of(found, found.roots[i]).shape->entries, 10 + i);
+    }
   };
-  const auto filling = [&](pid_t process) { return folder_.file("pool.filling-" + std::to_string(process)); };
-  const pid_t dead = ::fork();
-  if (dead == 0) ::_exit(0);
-  ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
-  make(filling(::getppid()));
-  make(filling(dead));
-  make(folder_.file("pool.filling-" + std::to_string(dead) + ".unfinished"));
+  expect_all(path_);
+  static_cast<void>(repair(all, chosen_roots(all, {}), copy_, 0));
+  expect_all(copy_);
+  std::vector<std::string> shown;
+  for (const root& r : all.roots) shown.push_back(printable(r.facts.name));
+  for (const auto& given : {shown, names})
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(chosen_roots(all, {given[i]})[0].facts.name, names[i]);
+  EXPECT_EQ(chosen_roots(all, {shown[3]})[0].facts.name, names[3]);
+}
+
+TEST_F(Pools, ThatAnotherProcessIsMakingAreLeftToIt) {
+  const auto make = [&] { make_pool(path_, pool_bytes, {{"a", &bench::find_index("cceh"), {{{1, 1}}}}}); };
+  const auto filling = [&](pid_t process) { return path_ + ".filling-" + std::to_string(process) + "-0123abcd"; };
+  const pid_t dead = process_that_ended();
+  for (const std::string& name : {filling(::getppid()), filling(dead), filling(dead) + ".unfinished"})
+    media::pmem{name, {.create_bytes = pool_bytes}};
   {
     // As a process of another container has it.
     const media::pmem open_there(filling(dead));
-    make(path_);
+    make();
     EXPECT_TRUE(std::filesystem::exists(filling(dead)));
   }
   std::filesystem::remove(path_);
-  make(path_);
+  make();
   EXPECT_TRUE(std::filesystem::exists(filling(::getppid())));
   EXPECT_FALSE(std::filesystem::exists(filling(dead)));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(std::filesystem::path(path_).parent_path()), {}), 2);

@@ -76,4 +76,18 @@ inline void rename_durably(const std::string& from, const std::string& to) {
   sync_folder_of(to);
 }
 
+// As rename_durably, but replaces nothing. False: `to` exists, and nothing was changed. After a power failure on a file
+// system that knows no such rename, the file may have both names.
+[[nodiscard]] inline bool rename_durably_to_new(const std::string& from, const std::string& to) {
+  int failure = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
+  if (failure == EINVAL || failure == ENOSYS) {
+    failure = ::link(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+    if (failure == 0) ::unlink(from.c_str());
+  }
+  if (failure == EEXIST) return false;
+  if (failure != 0) throw error("cannot give " + to + " its name: " + std::strerror(failure), "check its folder");
+  sync_folder_of(to);
+  return true;
+}
+
 }  // namespace pmlab

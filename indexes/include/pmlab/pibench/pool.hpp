@@ -6,6 +6,10 @@
 // freed ones, are lost to it: the lists of free blocks are in DRAM. New blocks are zero, used ones keep their content.
 // The pool fences when a thread takes a new part of it (256 KiB), and for a block of more than 64 KiB; nowhere else, so
 // that its fences do not stand in for those that the index has forgotten.
+//
+// A thread takes such a part for itself. The rest of it is lost when the thread ends, and when the pool is opened again: 63
+// openings with one block each fill a pool of 16 MiB. REQUIRES: no child process that was forked with the pool uses it:
+// it would hand out the blocks of its parent.
 #pragma once
 
 #include <algorithm>
@@ -181,6 +185,23 @@ inline void* wish_for_new_pool() {
 
 }  // namespace detail
 
+namespace detail {
+
+// True if the file is a pool, or has nothing in its first page but what an interrupted making of one leaves there.
+inline bool is_pool_or_blank(const void* area) {
+  std::uint64_t words[first_block / sizeof(std::uint64_t)];
+  std::memcpy(words, area, sizeof words);
+  if (words[0] == magic) return true;
+  std::uint64_t& address = words[offsetof(head, address) / sizeof words[0]];
+  constexpr std::uint64_t page = 4096;
+  if (address % page == 0) address = 0;
+  std::uint64_t& top = words[offsetof(head, top) / sizeof words[0]];
+  if (top == first_block) top = 0;
+  return std::all_of(std::begin(words), std::end(words), [](std::uint64_t word) { return word == 0; });
+}
+
+}  // namespace detail
+
 // From now on all allocations are DRAM. Blocks of the pool may no longer be freed. The file keeps them.
 inline void close_pool() noexcept {
   if (detail::the_pool.start != nullptr) ::munmap(detail::the_pool.start, detail::the_pool.bytes);
@@ -197,40 +218,42 @@ inline void open_pool(const std::string& path, std::size_t bytes) {
   if (bytes < least) throw std::runtime_error("the pool is too small");
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
   if (file < 0) throw std::runtime_error("cannot open the pool " + path);
-  struct stat status {};
-  bool done = ::fstat(file, &status) == 0;
-  const bool is_new = done && status.st_size == 0;
-  if (done && !is_new) bytes = static_cast<std::size_t>(status.st_size);
-  // A store into a part without space would end the process.
-  const int failure = done ? ::posix_fallocate(file, 0, static_cast<off_t>(bytes)) : 0;
-  if (failure != 0 || (done && bytes < least)) {
-    if (is_new && ::ftruncate(file, 0) != 0) done = false;
+  void* area = MAP_FAILED;
+  const auto give_up = [&](const std::string& why) {
+    if (area != MAP_FAILED) ::munmap(area, bytes);
     ::close(file);
-    throw std::runtime_error(failure != 0 ? "no space for the pool " + path + ": " + std::strerror(failure)
-                                          : path + " is too small to be a pool");
-  }
-  const auto map_at = [&](void* wish, int flags) {
-    return done ? ::mmap(wish, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, file, 0) : MAP_FAILED;
+    throw std::runtime_error(why);
   };
-  void* area = map_at(is_new ? detail::wish_for_new_pool() : nullptr, 0);
-  if (area != MAP_FAILED && static_cast<detail::head*>(area)->written == detail::magic) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0) give_up("cannot open the pool " + path);
+  const bool is_new = status.st_size == 0;
+  if (!is_new) bytes = static_cast<std::size_t>(status.st_size);
+  if (bytes < least) give_up(path + " is too small to be a pool");
+  // A store into a part without space would end the process.
+  const auto take_space = [&] {
+    const int failure = ::posix_fallocate(file, 0, static_cast<off_t>(bytes));
+    if (failure == 0) return;
+    const bool stays = is_new && ::ftruncate(file, 0) != 0;
+    give_up("no space for the pool " + path + (stays ? ", whose file stays: " : ": ") + std::strerror(failure));
+  };
+  const auto map_at = [&](void* wish, int flags) {
+    return ::mmap(wish, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, file, 0);
+  };
+  if (is_new) take_space();
+  area = map_at(is_new ? detail::wish_for_new_pool() : nullptr, 0);
+  if (area == MAP_FAILED) give_up("cannot map the pool " + path);
+  // Before anything is written: a disk's image begins with zeros, too.
+  if (!detail::is_pool_or_blank(area)) give_up(path + " is no pool of pmlab/pibench/pool.hpp");
+  if (!is_new) take_space();
+  if (static_cast<detail::head*>(area)->written == detail::magic) {
     void* const wish = reinterpret_cast<void*>(static_cast<detail::head*>(area)->address);
     if (wish != area) {
       ::munmap(area, bytes);
       area = map_at(wish, MAP_FIXED_NOREPLACE);
-      if (area != wish) {
-        ::close(file);
-        throw std::runtime_error("cannot map the pool at its address: the index has pointers");
-      }
+      if (area != wish) give_up("cannot map the pool at its address: the index has pointers");
     }
   }
   ::close(file);
-  if (area == MAP_FAILED) throw std::runtime_error("cannot map the pool " + path);
-  // One word: a crash leaves zero or all of it.
-  if (const std::uint64_t found = static_cast<detail::head*>(area)->written; found != 0 && found != detail::magic) {
-    ::munmap(area, bytes);
-    throw std::runtime_error(path + " is no pool of pmlab/pibench/pool.hpp");
-  }
   detail::the_pool.start = static_cast<char*>(area);
   detail::the_pool.bytes = bytes;
   detail::head& h = detail::the_head();

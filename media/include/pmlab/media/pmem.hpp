@@ -9,6 +9,7 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/background_collapse.hpp>
 #include <pmlab/media/cache_flush.hpp>
+#include <pmlab/media/forks.hpp>
 #include <pmlab/media/huge_pages.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/media/persistence_domain.hpp>
@@ -24,6 +25,7 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -59,8 +61,7 @@ struct pmem_options {
   // a hole of a full file system would end the process with SIGBUS. False: the file is not touched.
   bool reserve_space = true;
   // True: a child process that is forked does not have the pool: a use there ends the child. libpmemobj's lock belongs to
-  // the mapping, so a child that has it keeps the pool locked after this process has closed it. Kernels without
-  // MADV_DONTFORK ignore it.
+  // the mapping, so a child that has it keeps the pool locked after this process has closed it.
   bool keep_from_children = false;
   // tmpfs and ordinary files: libpmemobj makes its own words durable by flush instructions, and not by msync, which is
   // slower and adds no durability: the content of such a pool survives the death of the process only. libpmem makes
@@ -102,9 +103,9 @@ class pmem {
   // (map_pools_privately), which store nothing.
   explicit pmem(std::string path, pmem_options options = {}) : path_(std::move(path)) {
     descriptor file = opened_file();
-    const bool made = !file.is_open() && !find_or_make(options, file);
-    if (!made) open(file, options);
-    start(options, file);
+    const bool existed = file.is_open() || find_or_make(options, file);
+    if (existed) open(file, options);
+    start(options, file, existed);
   }
 
   // Writes all lines back first if flushes were left out on a platform that is not known to save its caches: the next run
@@ -113,7 +114,8 @@ class pmem {
   // under way, in any thread.
   ~pmem() {
     if (!pool_.is_of_this_process()) {
-      if (!is_kept_from_children_) ::munmap(base_, capacity_bytes_);
+      // libpmemobj still knows a pool at these addresses, and refuses another one there.
+      if (!kept_from_children_) block_addresses(base_, capacity_bytes_, MAP_FIXED);
       return;
     }
     if (caches_are_persistent_ && !platform_saves_caches()) {
@@ -271,7 +273,9 @@ class pmem {
     ~open_pool() {
       if (handle_ != nullptr && is_of_this_process()) pmemobj_close(handle_);
     }
-    [[nodiscard]] bool is_of_this_process() const noexcept { return ::getpid() == opener_; }
+    // A child by clone(2) has another number, and by fork another count.
+    [[nodiscard]] bool is_of_this_process() const noexcept { return ::getpid() == opener_ && forks::count() == forks_; }
+    void close() noexcept { pmemobj_close(std::exchange(handle_, nullptr)); }
     void take(PMEMobjpool* pool) noexcept { handle_ = pool; }
     [[nodiscard]] PMEMobjpool* handle() const noexcept { return handle_; }
     [[nodiscard]] void* root() const noexcept { return pmemobj_direct(pmemobj_root(handle_, sizeof(pool_root))); }
@@ -279,6 +283,7 @@ class pmem {
    private:
     PMEMobjpool* handle_ = nullptr;
     pid_t opener_ = ::getpid();
+    std::uint64_t forks_ = forks::count();
   };
 
   [[nodiscard]] contents* aligned_contents() {
@@ -310,17 +315,19 @@ class pmem {
     return file;
   }
 
-  // There was no file at the path: false if a new pool is made and open; true if `file` is one that there is now.
+  // There was no file at the path: true if `file` is one that there is now; false if a new pool is made and open, in `file`.
   bool find_or_make(const pmem_options& options, descriptor& file) {
     if (options.create_bytes == 0 && ::access(unfinished_name(path_).c_str(), F_OK) != 0) refuse_what_is_missing();
+    if (options.create_bytes != 0) refuse_long_name();
     const folder_lock lock(path_);
-    // Another process may have created it since.
-    file = opened_file();
-    if (!file.is_open() && adopt_unfinished(path_, is_complete)) file = opened_file();
-    if (file.is_open()) return true;
-    if (options.create_bytes == 0) refuse_what_is_missing();
-    create(options);
-    return false;
+    for (;;) {
+      // Another process may have created it since.
+      file = opened_file();
+      if (file.is_open()) return true;
+      if (adopt_unfinished(path_, is_complete)) continue;
+      if (options.create_bytes == 0) refuse_what_is_missing();
+      if (create(options, file)) return false;
+    }
   }
 
   [[noreturn]] void refuse_what_is_missing() const {
@@ -338,23 +345,49 @@ class pmem {
     backing_ = backing_of(file.get());
     // The process that created the pool may have been killed before it could sync the name. On a disk that can take
     // long, and there is no durability guarantee.
-    if (backing_ == backing::fs_dax || backing_ == backing::tmpfs) sync_folder_of(path_);
-    if (options.reserve_space) reserve_space(file.get());
+    if (backing_ == backing::fs_dax || backing_ == backing::tmpfs) sync_folder_of(path_behind_links());
     if (options.bypass_msync) bypass_msync(backing_);
+    // Each step is on the file that was opened: another one may be renamed over it at any time, but for a device.
+    const std::string name = backing_ == backing::device_dax ? path_ : name_of_descriptor(file.get(), path_);
     // (W1) < (W2): libpmemobj's recovery, and every store of this process, finds durable what it builds on.
     {
       const lock_of_pool lock(file.get());
-      if (lock.is_elsewhere()) refuse("it is open already");
+      if (lock.is_elsewhere()) refuse_open_one();
+      if (options.reserve_space) reserve_space(file.get(), name);
       write_back_what_was_left(file.get());  // (W1)
     }
     // Not by libpmemobj++: it allocates behind this call, and a failure there leaves the pool open for good.
-    pool_.take(pmemobj_open(path_.c_str(), pool_layout));
-    if (pool_.handle() == nullptr) refuse(pmemobj_errormsg());
+    pool_.take(pmemobj_open(name.c_str(), pool_layout));
+    if (pool_.handle() == nullptr) refuse_as_libpmemobj(errno, name);
+    if (!leads_to(path_, file.get()))
+      throw error("pool " + path_ + " was replaced or removed while it was opened", "open it again");
   }
 
-  [[noreturn]] void refuse(const std::string& why) const {
-    throw error("cannot open pool " + path_ + ": Failed opening pool: " + why,
-                "check that it is a pmlab pool, complete, and not open in another process");
+  // The path of the file that has the pool's name last.
+  [[nodiscard]] std::string path_behind_links() const {
+    const std::unique_ptr<char, decltype(&std::free)> path(::realpath(path_.c_str(), nullptr), &std::free);
+    return path != nullptr ? path.get() : path_;
+  }
+
+  // `failure`: errno, behind pmemobj_open(name).
+  [[noreturn]] void refuse_as_libpmemobj(int failure, const std::string& name) const {
+    if (failure == EWOULDBLOCK) refuse_open_one();
+    // It finds pools by their UUIDs, and a child process has its parent's table of them.
+    if (failure == EEXIST)
+      refuse("this process has a copy of it open, or was forked from one that had it open",
+             "close the copy first, or open it in a process that begins by exec");
+    std::string why = pmemobj_errormsg();
+    if (const std::size_t at = why.find(name); at != std::string::npos) why.replace(at, name.size(), path_);
+    refuse(why, what_to_check);
+  }
+
+  [[noreturn]] void refuse_open_one() const { refuse("it is open already", what_to_check); }
+
+  static constexpr const char* what_to_check =
+      "check that it is a pmlab pool, complete, and not open in another process";
+
+  [[noreturn]] void refuse(const std::string& why, const std::string& remedy) const {
+    throw error("cannot open pool " + path_ + ": Failed opening pool: " + why, remedy);
   }
 
   // The lock by which libpmemobj excludes other openings. It takes it itself, from elsewhere: so this one must be free then.
@@ -394,12 +427,14 @@ class pmem {
   }
 
   // Allocates space for holes of the pool file. No error if the file system does not support it, or the file is
-  // read-only: opening the pool reports the latter.
-  void reserve_space(int readable) const {
+  // read-only: opening the pool reports the latter. `name` leads to the file. REQUIRES: the lock of the pool is held: what
+  // is refused stays as it is.
+  void reserve_space(int readable, const std::string& name) const {
     struct stat status {};
     constexpr off_t block = 512;  // unit of st_blocks on every file system
     if (fstat(readable, &status) != 0 || !S_ISREG(status.st_mode) || status.st_blocks * block >= status.st_size) return;
-    const descriptor file(::open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    if (layout_of_pool(readable) != pool_layout) return;
+    const descriptor file(::open(name.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
     int failure = 0;
     do failure = ::fallocate(file.get(), 0, 0, status.st_size) == 0 ? 0 : errno;
     while (failure == EINTR);
@@ -424,7 +459,8 @@ class pmem {
     ::unsetenv(variable);
   }
 
-  void create(const pmem_options& options) {
+  // Makes the pool, open in `file`. False: something has the path by now, and nothing was made.
+  [[nodiscard]] bool create(const pmem_options& options, descriptor& file) {
     const std::uint64_t bytes = options.create_bytes;
     if (bytes < least_pool_bytes)
       throw error("a pool of " + std::to_string(bytes) + " bytes is too small",
@@ -432,14 +468,15 @@ class pmem {
     const std::string unfinished = unfinished_name(path_);
     std::remove(unfinished.c_str());
     {
-      const descriptor file(::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-      if (!file.is_open())
+      const descriptor probe(::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+      if (!probe.is_open())
         throw error("cannot make pool " + path_ + ": " + std::strerror(errno),
                     "check that the folder exists and is writable");
-      backing_ = backing_of(file.get());
+      backing_ = backing_of(probe.get());
     }
     std::remove(unfinished.c_str());
     if (options.bypass_msync) bypass_msync(backing_);
+    bool is_named = false;
     try {
       pool_.take(pmemobj_create(unfinished.c_str(), pool_layout, bytes, 0600));
       if (pool_.handle() == nullptr)
@@ -448,15 +485,39 @@ class pmem {
                     "check the free space there (df) and the requested size");
       contents_ = aligned_contents();
       mark_complete();  // (M1)
-      const descriptor file(::open(unfinished.c_str(), O_RDONLY | O_CLOEXEC));
+      file = descriptor(::open(unfinished.c_str(), O_RDONLY | O_CLOEXEC));
+      // Who makes a pool without the lock of the folder may have put its own file there.
+      if (!is_of_pool(file.get(), handle()))
+        throw error("cannot make pool " + path_ + ": another program has replaced " + unfinished,
+                    "let one program at a time make it");
       // (M1) < (M2): a file that is taken for complete is.
       // (M2) < (M3): a name that survives leads to a file with all its blocks.
-      sync_file(file.get(), unfinished);  // (M2)
-      rename_durably(unfinished, path_);  // (M3)
+      sync_file(file.get(), unfinished);                    // (M2)
+      is_named = rename_durably_to_new(unfinished, path_);  // (M3)
     } catch (...) {
-      std::remove(unfinished.c_str());
+      remove_own(unfinished);
       throw;
     }
+    if (is_named) return true;
+    remove_own(unfinished);
+    pool_.close();
+    return false;
+  }
+
+  // Another program's file may have the name. libpmemobj itself removes what it could not make.
+  void remove_own(const std::string& unfinished) const {
+    const descriptor there(::open(unfinished.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (handle() != nullptr && is_of_pool(there.get(), handle())) std::remove(unfinished.c_str());
+  }
+
+  // libpmemobj makes a longer name of it when it opens a pool, and fails if there can be no such file.
+  void refuse_long_name() const {
+    constexpr std::string_view longest_suffix = "_r0_p0_badblocks.txt";
+    constexpr std::size_t most = NAME_MAX - longest_suffix.size();
+    const std::size_t bytes = path_.size() - (path_.find_last_of('/') + 1);
+    if (bytes > most)
+      throw error("cannot make pool " + path_ + ": its file name has " + std::to_string(bytes) + " bytes",
+                  "use a name of at most " + std::to_string(most) + " bytes");
   }
 
   void mark_complete() {
@@ -471,11 +532,10 @@ class pmem {
     return platform_saves_caches() ? persistence_domain::eadr : persistence_domain::adr;
   }
 
-  // `file`: of a pool that existed; a new one has none here.
-  void start(const pmem_options& options, const descriptor& file) {
-    const bool existed = file.is_open();
+  // `existed`: it was not made by this process.
+  void start(const pmem_options& options, const descriptor& file, bool existed) {
     base_ = reinterpret_cast<char*>(handle());
-    capacity_bytes_ = capacity_of(path_);
+    capacity_bytes_ = capacity_of(file.get());
     contents_ = aligned_contents();
     if (existed && !holds(contents_))
       throw error("pool " + path_ + " is damaged: its root object is not in it", "restore it from a copy");
@@ -486,8 +546,10 @@ class pmem {
     persistence_ = options.persistence.value_or(domain_of_libpmem());
     caches_are_persistent_ = keeps_caches(persistence_);
     instruction_ = best_flush_instruction();
-    is_kept_from_children_ = options.keep_from_children;
-    if (is_kept_from_children_) static_cast<void>(::madvise(base_, capacity_bytes_, MADV_DONTFORK));
+    if (options.keep_from_children) {
+      kept_from_children_.emplace(base_, capacity_bytes_);
+      static_cast<void>(::madvise(base_, capacity_bytes_, MADV_DONTFORK));
+    }
     // Without this the allocator's count of live bytes would not survive a restart.
     enum pobj_stats_enabled statistics = POBJ_STATS_ENABLED_BOTH;
     pmemobj_ctl_set(handle(), "stats.enabled", &statistics);
@@ -535,7 +597,7 @@ class pmem {
   // memory below it (guests, kexec). The file is mapped for it: libpmemobj recovers a pool where it maps it.
   void write_back_what_was_left(int file) {
     if (backing_ == backing::page_cache || platform_saves_caches() || maps_privately()) return;
-    const std::uint64_t bytes = capacity_of(path_);
+    const std::uint64_t bytes = capacity_of(file);
     if (bytes == 0) return;  // no pool: libpmemobj refuses it
     const mapped_file mapped(path_, file, bytes);
     left_open_ = root_word_of_pool(words_of_memory{mapped.begin(), mapped.bytes()}, offsetof(contents, opening),
@@ -633,7 +695,7 @@ class pmem {
   bool caches_are_persistent_ = false;
   std::uint64_t left_open_ = not_open;  // the opening that was the last, and had no orderly end
   std::uint64_t written_back_bytes_ = 0;
-  bool is_kept_from_children_ = false;
+  std::optional<forks::blocked_range> kept_from_children_;  // after `pool_`
   std::mutex mutex_;
   std::vector<size_class> size_classes_;
   std::optional<background_collapse> collapse_;  // after `pool_`: it ends before the pool is unmapped

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 namespace pmlab::media {
 
@@ -49,16 +50,40 @@ enum class backing : std::uint8_t {
   return backing::fs_dax;
 }
 
-// Bytes of the file or device at `path`; 0: unknown.
-[[nodiscard]] inline std::uint64_t capacity_of(const std::string& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return 0;
+// Bytes of the file or device behind a status; 0: unknown.
+[[nodiscard]] inline std::uint64_t capacity_of(const struct stat& status) {
   if (!S_ISCHR(status.st_mode)) return static_cast<std::uint64_t>(status.st_size);
   std::uint64_t bytes = 0;
   std::ifstream("/sys/dev/char/" + std::to_string(major(status.st_rdev)) + ":" + std::to_string(minor(status.st_rdev)) +
                 "/size") >>
       bytes;
   return bytes;
+}
+
+// Bytes of the file or device at `path`; 0: unknown.
+[[nodiscard]] inline std::uint64_t capacity_of(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 ? capacity_of(status) : 0;
+}
+
+// Bytes of the file or device behind the descriptor; 0: unknown.
+[[nodiscard]] inline std::uint64_t capacity_of(int file) {
+  struct stat status {};
+  return fstat(file, &status) == 0 ? capacity_of(status) : 0;
+}
+
+// A name that leads to the file behind the descriptor, whatever `path` leads to by now. Where there is no /proc: `path`.
+[[nodiscard]] inline std::string name_of_descriptor(int file, const std::string& path) {
+  std::string name = "/proc/self/fd/" + std::to_string(file);
+  return ::access(name.c_str(), F_OK) == 0 ? name : path;
+}
+
+// True if `path` leads to the file behind the descriptor.
+[[nodiscard]] inline bool leads_to(const std::string& path, int file) noexcept {
+  struct stat named {};
+  struct stat opened {};
+  return stat(path.c_str(), &named) == 0 && fstat(file, &opened) == 0 && named.st_dev == opened.st_dev &&
+         named.st_ino == opened.st_ino;
 }
 
 }  // namespace pmlab::media

@@ -31,6 +31,13 @@ namespace pmlab::media {
   return readable ? std::optional(layout) : std::nullopt;
 }
 
+// True if the file is that of the pool that is mapped at `pool`: each pool has random numbers in its first page.
+[[nodiscard]] inline bool is_of_pool(int file, const void* pool) noexcept {
+  std::array<char, 4096> page{};
+  return ::pread(file, page.data(), page.size(), 0) == static_cast<ssize_t>(page.size()) &&
+         std::memcmp(page.data(), pool, page.size()) == 0;
+}
+
 // The word at `offset` of the root object of a pool, whose content starts at the first multiple of `alignment` in it.
 // std::nullopt: this is no pool, has no root object, or ends before the word. word_at(place): the pool's word there, as a
 // std::optional.

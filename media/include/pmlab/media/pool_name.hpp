@@ -2,7 +2,8 @@
 //
 // It is created as PATH.unfinished, synced, renamed to PATH, and its folder is synced; only then does its creator
 // return, and only then can it hold data that a caller relies on. The rename may still be lost if no call that synced
-// the folder has returned: so a PATH.unfinished that is complete is adopted, and never deleted.
+// the folder has returned: so a PATH.unfinished that is complete is adopted, and never deleted. The rename replaces
+// nothing: `mv` and other programs take no lock, and PATH may be a pool by then.
 #pragma once
 
 #include <pmlab/base/durable_name.hpp>
@@ -28,16 +29,18 @@ namespace pmlab::media {
 // file behind.
 class folder_lock {
  public:
-  // Waits until the lock is free. A folder that is missing, unreadable, or on a file system without locks, is not
-  // locked: creating the pool there then reports the problem. Throws pmlab::error after half an hour: a large pool on a
+  // Waits until the lock is free. A folder that is missing is not locked: creating the pool there then reports it. Throws
+  // pmlab::error: the folder cannot be read, its file system has no locks; or half an hour has passed, as a large pool on a
   // slow disk takes minutes.
   explicit folder_lock(const std::string& path)
       : folder_(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (!folder_.is_open() && errno == ENOENT) return;
+    if (!folder_.is_open()) refuse(path, errno);
     using clock = std::chrono::steady_clock;
     constexpr std::chrono::milliseconds pause(5);
     const clock::time_point deadline = clock::now() + std::chrono::minutes(30);
-    while (folder_.is_open() && ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK && errno != EINTR) return;
+    while (::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR) refuse(path, errno);
       if (clock::now() > deadline)
         throw error("cannot make pool " + path + ": another process has locked its folder for half an hour",
                     "wait until the pool that it makes there is done");
@@ -52,12 +55,18 @@ class folder_lock {
   }
 
  private:
+  // Without the lock, two processes take each other's unfinished file.
+  [[noreturn]] static void refuse(const std::string& path, int failure) {
+    throw error("cannot make pool " + path + ": cannot lock folder " + folder_of(path) + ": " + std::strerror(failure),
+                "let this user read the folder, or make the pool in another one");
+  }
+
   descriptor folder_;
 };
 
 // Gives the unfinished file of `path` its name if is_complete(descriptor) holds for it; false: there is no such file,
-// or it is not complete. REQUIRES: the caller holds the folder_lock of `path`, and `path` does not exist. Throws
-// pmlab::error: a process has the unfinished file open, or the device fails.
+// or it is not complete. If `path` exists by then, both files stay. REQUIRES: the caller holds the folder_lock of `path`.
+// Throws pmlab::error: a process has the unfinished file open, or the device fails.
 template <class IsComplete>
 [[nodiscard]] bool adopt_unfinished(const std::string& path, IsComplete&& is_complete) {
   const std::string unfinished = unfinished_name(path);
@@ -72,7 +81,7 @@ template <class IsComplete>
   if (!is_complete(file.get())) return false;
   // As for a new pool: the bytes that the crash kept may not have reached the device yet.
   sync_file(file.get(), unfinished);
-  rename_durably(unfinished, path);
+  static_cast<void>(rename_durably_to_new(unfinished, path));
   return true;
 }
 

@@ -48,6 +48,9 @@ struct root_table {
   root find_or_add(std::string_view name, std::string_view layout, std::uint64_t version, Persist&& persist_entry) {
     check_name(name, root_name_limit, "an index");
     check_name(layout, root_name_limit, "a layout");
+    if (version == 0)
+      throw error("'" + std::string(name) + "' cannot have version 0 of layout " + std::string(layout),
+                  "count versions from 1: 0 is that of a free place in the table");
     for (root_entry& e : entries) {
       const std::uint64_t stored = e.version.load(std::memory_order_acquire);
       if (stored == 0) {
