@@ -1,4 +1,6 @@
 """The evidence that judges see of results, and the verdicts on cases that are not there."""
+import collections
+import math
 import sys
 import unittest
 
@@ -6,9 +8,10 @@ import package  # noqa: F401
 from pmlab.claims.claim import NS, Claim, Condition
 from pmlab.claims.drive import CASES, DRIVE, drive_cases
 from pmlab.claims.evidence import Evidence, Missing, NotApplicable, Uncounted
-from pmlab.claims.judging import NOT_APPLICABLE, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, judge
-from pmlab.claims.limits import at_most
-from pmlab.claims.quantity import largest_size_near_lowest, measured
+from pmlab.claims.judging import BY_CONSTRUCTION, NOT_APPLICABLE, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, judge
+from pmlab.claims.limits import at_most, between, exactly
+from pmlab.claims.quantity import highest, largest_difference, lowest, measured, over
+from pmlab.claims.tables import in_words, rules_markdown, verdicts_table, verdicts_to_json
 from pmlab.errors import Failure
 
 
@@ -17,17 +20,17 @@ def document_of(*cases):
 
 
 def latency(name, ns, **more):
-    return {"name": name, "value": ns, "unit": "ns", "skipped": None} | more
+    return {"name": name, "value": ns, "values": 3 * [ns], "unit": "ns", "skipped": None} | more
 
 
 def skipped(name):
     return {"name": name, "value": None, "unit": None, "skipped": "no such CPU"}
 
 
-def faster_than_ten(where_counted=False, path="value"):
+def faster_than_ten(where_counted=False, path="value", **more):
     return Claim("X1", "It is fast.", "nowhere", ["memory"], [
-        Condition("time", NS, measured("a", path), at_most(10), where_counted),
-        Condition("other time", NS, measured("b"), at_most(10))])
+        Condition("time", NS, measured("a", path), at_most(10), where_counted, published=exactly(9)),
+        Condition("other time", NS, measured("b"), at_most(10))], **more)
 
 
 def judged(claim, *cases):
@@ -79,23 +82,91 @@ class Verdicts(unittest.TestCase):
     def test_published_figures_stand_beside(self):
         judgement = judged(faster_than_ten(), latency("a", 5, published=12.0, published_unit="ns"), latency("b", 5))
         self.assertEqual(judgement.verdict, REPRODUCED, "they decide nothing")
-        self.assertEqual(judgement.findings[0].published, 12.0)
-        self.assertIsNone(judgement.findings[1].published)
+        self.assertEqual(judgement.findings[0].public, 12.0)
+        self.assertIsNone(judgement.findings[1].public)
 
     def test_lacking_cases_are_counted(self):
         self.assertEqual(judged(faster_than_ten()).reason, "no a and 1 more")
 
 
-class Quantities(unittest.TestCase):
-    def test_sizes_near_the_lowest(self):
-        quantity = largest_size_near_lowest([(64, measured("a")), (256, measured("b")), (512, measured("c"))], 1.05)
+class ByConstruction(unittest.TestCase):
+    claim = faster_than_ten(by_construction="it is computed")
 
-        def largest(small, middle, large):
-            e = Evidence(document_of(latency("a", small), latency("b", middle), latency("c", large)), "test")
-            return quantity.of(e, lambda name, path: e.figure(name, path).value)
-        self.assertEqual(largest(100, 100, 200), 256)
-        self.assertEqual(largest(100, 110, 200), 64)
-        self.assertEqual(largest(100, 110, 104), 512)
+    def test_is_a_verdict_of_its_own(self):
+        judgement = judged(self.claim, latency("a", 5), latency("b", 5))
+        self.assertEqual((judgement.verdict, judgement.reason), (BY_CONSTRUCTION, "it is computed"))
+        self.assertEqual(in_words(collections.Counter([judgement.verdict, REPRODUCED])), "reproduced 1, by construction 1")
+
+    def test_a_condition_that_fails_is_a_defect(self):
+        self.assertEqual(judged(self.claim, latency("a", 5), latency("b", 15)).verdict, NOT_REPRODUCED)
+        self.assertEqual(judged(self.claim, latency("a", 5)).verdict, NOT_MEASURED)
+
+    def test_is_said_in_rules_and_results(self):
+        self.assertIn("*By construction: it is computed.*", rules_markdown([self.claim]))
+        evidence = Evidence(document_of(latency("a", 5), latency("b", 5)), "test")
+        found = verdicts_to_json([judge(self.claim, evidence)], evidence, "x")["claims"][0]
+        self.assertEqual((found["by_construction"], found["partner"]), ("it is computed", None))
+
+
+class WithoutThePartner(unittest.TestCase):
+    claim = faster_than_ten(partner="The other store")
+
+    def test_nothing_is_reproduced_and_the_figures_of_the_substitute_stand_beside(self):
+        for other, holds in ((5, True), (15, False)):
+            judgement = judged(self.claim, latency("a", 5), latency("b", other))
+            self.assertEqual(judgement.verdict, NOT_APPLICABLE)
+            self.assertIn("The other store is not here", judgement.reason)
+            self.assertEqual([(f.measured.value, f.holds) for f in judgement.findings], [(5, True), (other, holds)])
+
+    def test_figures_that_lack_are_said_first(self):
+        self.assertEqual(judged(self.claim, latency("a", 5)).verdict, NOT_MEASURED)
+
+    def test_is_said_in_rules_and_results(self):
+        self.assertIn("without the source's partner: The other store.", rules_markdown([self.claim]))
+        evidence = Evidence(document_of(latency("a", 5), latency("b", 15)), "test")
+        judgement = judge(self.claim, evidence)
+        found = verdicts_to_json([judgement], evidence, "x")["claims"][0]
+        self.assertEqual((found["partner"], found["conditions"][1]["measured"]), ("The other store", 15))
+        self.assertIn("15 ns", verdicts_table([judgement], evidence))
+
+
+class Published(unittest.TestCase):
+    """The statement of the source has a column of its own."""
+
+    def test_figures_ranges_and_directions(self):
+        for stated, text, figure in ((exactly(9), "9 ns", 9), (between(2, 3), "2 ns to 3 ns", None), (None, "direction only", None)):
+            claim = Claim("X1", "It is so.", "nowhere", ["memory"],
+                          [Condition("time", NS, measured("a"), at_most(10), published=stated)])
+            evidence = Evidence(document_of(latency("a", 5, published=12.0, published_unit="ns")), "test")
+            judgement = judge(claim, evidence)
+            found = verdicts_to_json([judgement], evidence, "x")["claims"][0]["conditions"][0]
+            self.assertEqual((found["stated"], found["published"], found["public"]), (text, figure, 12.0))
+            self.assertIn(f"published: {text}  public 12 ns !", verdicts_table([judgement], evidence))
+            self.assertTrue(rules_markdown([claim]).endswith(f"| time: **at most 10 ns** | {text} |\n"))
+
+    def test_it_is_there_without_a_measurement(self):
+        judgement = judged(faster_than_ten())
+        found = verdicts_to_json([judgement], Evidence(document_of(), "test"), "x")["claims"][0]["conditions"]
+        self.assertEqual([c["published"] for c in found], [9, None])
+
+
+class Quantities(unittest.TestCase):
+    def test_over_0_is_no_number(self):
+        for above in (0, 1, -1):
+            self.assertTrue(math.isnan(over(above, 0)))
+
+    def test_no_number_is_not_lost_among_numbers(self):
+        for quantity in (highest, lowest):
+            for values in ((math.nan, 1), (1, math.nan), (math.nan, math.nan)):
+                parts = [measured(name) for name in "ab"]
+                found = quantity(parts).of(None, lambda name, path, values=values: values["ab".index(name)])
+                self.assertTrue(math.isnan(found), values)
+
+    def test_a_pair_with_0_has_no_difference(self):
+        for values in ((0, 1), (1, 0), (0, 0)):
+            found = largest_difference([(measured("a"), measured("b"))]).of(
+                None, lambda name, path, values=values: values["ab".index(name)])
+            self.assertTrue(math.isnan(found), values)
 
 
 class Drive(unittest.TestCase):

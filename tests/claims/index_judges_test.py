@@ -9,6 +9,7 @@ from pmlab.claims.catalogue import every_claim
 _MEAN = "latency_ns/mean"
 _CHANGES = [
     ("I1", 0, "^hybrid/index=hybrid_index_plus/.*read$", 0.8),
+    ("I1", 0, "^hybrid/index=hybrid_index_plus/.*read$", 1.3),
     ("I1", 1, "^hybrid/index=hybrid_index_plus/threads=1/.*read$", 0.6),
     ("I2", 0, "^hybrid/index=hybrid_index_plus/threads=1/phase=update$", 1.4),
     ("I2", 0, "^hybrid/index=hybrid_index_plus/threads=1/phase=update$", 0.7),

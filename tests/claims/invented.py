@@ -40,7 +40,7 @@ class Invented:
         cases = []
         for name, r in self.cases.items():
             case = {"name": name, "medium": r.medium, "scale": 1.0, "skipped": None, "value": r.value, "unit": r.unit,
-                    "published": None, "media": None} | r.extra
+                    "values": 3 * [r.value], "published": None, "media": None} | r.extra
             for path, value in r.more.items():
                 *above, last = path.split("/")
                 place = case
@@ -79,7 +79,7 @@ class Memory(Invented):
             at_random = 350 + _beyond_256(size, 0.35)
             add(f"read-by-size/pattern=random/access_bytes={name}", Result(at_random, "ns"))
             add(f"read-by-size/pattern=sequential/access_bytes={name}", Result(size if size < 256 else at_random, "ns"))
-            written = 220 if size < 64 else 180 + _beyond_256(size, 0.42)
+            written = 220 if size < 64 else 200 if size < 128 else 180 + _beyond_256(size, 0.42)
             for pattern in ("random", "sequential"):
                 add(f"write-by-size/pattern={pattern}/access_bytes={name}", Result(written, "ns"))
         for size, slowed in (("64", 1.8), ("256", 2), ("64K", 15)):
@@ -175,21 +175,22 @@ class Stores(Invented):
             self._add("block_reads/container=pmem", "chunk_store", "read", pattern, "4K", 32, lead * 1e5)
         for size, rate in (("4K", 4.5e5), ("8K", 2.75e5), ("16K", 1.57e5)):
             self._add("block_reads/container=blocks", "chunk_store", "read", "random", size, 32, rate)
-        for cache, container, rate in (("0", "pmem", 4e5), ("100%", "kv", 4.5e5), ("10%", "kv", 2.3e5)):
+        for cache, container, rate in (("0", "pmem", 4e5), ("100%", "kv", 4.5e5), ("10%", "kv", 2.25e5)):
             self._add(f"record_cache/cache={cache}/container={container}", "chunk_store", "read", "random", "4K", 32, rate)
 
     def _add_design(self):
         self._add("block_bytes/merge=copy", "chunk_store", "overwrite", "random", "8K", 32, 1, operations=1000,
                   medium_counts__lines=1130, medium_counts__fences=1100)
-        self._add("chunk_index/index=skip_list", "chunk_store", "overwrite", "random", "4K", 1, 1, space__medium_bytes=144 * 1024,
-                  volume_bytes=1 << 30, chunk_bytes=1 << 20)
+        self._add("record_cache/cache=0/container=blocks", "chunk_store", "read", "random", "4K", 32, 1,
+                  space__used_bytes=(1 << 28) + 150 * 1024, space__medium_bytes=150 * 1024, volume_bytes=1 << 28,
+                  device_bytes=1 << 30, chunk_bytes=1 << 20)
         for merge, written in (("copy", 2.0), ("remap", 1.0)):
             self._add(f"block_bytes/merge={merge}", "chunk_store", "overwrite", "random", "16K", 32, 1,
                       amplification__host=written)
         for index in ("chunk_store", "chunk_store_in_place"):
             self.cases[f"verify/index={index}"] = Result(0, "", more={"crash_states": 600_000})
-        for entries, rate in ((16, 0.99), (30, 1.0)):
-            self._add(f"ring/ring={entries}", "chunk_store", "overwrite", "random", "16K", 32, rate)
+        for store, rate in (("chunk_store", 0.99), ("raw", 1.0)):
+            self._add("ring/ring=16", store, "overwrite", "random", "4K", 32, rate)
         for phase in ("overwrite", "overwrite-2"):
             for store in ("chunk_store", "raw"):
                 self._add("block_ageing/merge=copy", store, phase, "random", "64K", 32, 1, latency_ns__p99=1e5,
@@ -212,15 +213,16 @@ class Pairs(Invented):
     def _add_inserts(self):
         for pattern, of_rocksdb, written in (("sequential", 4e4, 2.1), ("uniform", 2e4, 6), ("zipfian", 2.5e4, 4)):
             self._add("kv_insert/log=on", "kv_ssd", "load", pattern, "4K", 8, 1e5, amplification__host=1.0,
-                      cpu_ns_per_operation=1000)
-            self._add("kv_insert/log=on", "rocksdb", "load", pattern, "4K", 8, of_rocksdb, cpu_ns_per_operation=20000,
+                      cpu_ns_per_operation=3500)
+            self._add("kv_insert/log=on", "rocksdb", "load", pattern, "4K", 8, of_rocksdb, cpu_ns_per_operation=84000,
                       written_bytes=written * 1e9, user_bytes=1e9)
         self._add("kv_insert/log=off", "rocksdb", "load", "sequential", "4K", 8, 8e4)
 
     def _add_reads(self):
         for store, updates in (("kv_ssd", 8e4), ("rocksdb", 3e4)):
             self._add("kv_ycsb", store, "ycsb-a", "zipfian", "4K", 8, updates)
-            self._add("kv_ycsb", store, "ycsb-c", "zipfian", "4K", 8, 1e5)
+            for letter, pattern in (("b", "zipfian"), ("c", "zipfian"), ("d", "latest")):
+                self._add("kv_ycsb", store, f"ycsb-{letter}", pattern, "4K", 8, 1e5)
         for cache, memory, store, rate in (("0", "0", "kv_ssd", 2e4), ("10%", "0", "kv_ssd", 1e5), ("18%", "20%", "rocksdb", 2e4)):
             self._add(f"kv_cache/cache={cache}/memory={memory}", store, "ycsb-c", "zipfian", "4K", 1, rate)
 
@@ -263,7 +265,7 @@ class Tiers(Invented):
                       written_bytes=1.9e9 if both else 1.8e9, settling__staging_written_bytes=0,
                       staging_io__written_bytes=1.2e9, staging_io__by_stream__log__written_bytes=1e9,
                       staging_io__by_stream__keys__written_bytes=0.15e9, staging_io__by_stream__manifest__written_bytes=0.05e9)
-            self._add(f"tiered_load/place={place}/staging={staging}", "rocksdb", "load", "random", 4e4, written_bytes=4e9,
+            self._add(f"tiered_load/place={place}/staging={staging}", "rocksdb", "load", "random", 2e4, written_bytes=4e9,
                       user_bytes=1e9)
 
     def _add_runs(self):
@@ -276,7 +278,7 @@ class Tiers(Invented):
                 self._add(prefix, "tiered", f"ycsb-{letter}", pattern, 2e4 * (gain if both else 1),
                           read_latency_ns__p99_9=1e6 * slow, write_latency_ns__mean=1e4,
                           device_io__written_bytes=1e8 if both else 3e8, settling__written_bytes=1e6)
-                self._add(prefix, "rocksdb", f"ycsb-{letter}", pattern, 1.6e4)
+                self._add(prefix, "rocksdb", f"ycsb-{letter}", pattern, 8e3)
         for place, rate in (("staging_max_capacity", 2.4e4), ("staging_min_capacity", 2e4)):
             self._add(f"tiered_policies/place={place}", "tiered", "ycsb-c", "zipfian", rate)
 

@@ -8,7 +8,7 @@ from program import DOCS, ProgramTest, main, pmlab  # noqa: E402
 
 
 def case(name, value, **more):
-    return {"name": name, "medium": "simulated:aep", "value": value, "unit": "ns", "skipped": None} | more
+    return {"name": name, "medium": "simulated:aep", "value": value, "values": 3 * [value], "unit": "ns", "skipped": None} | more
 
 
 def reads(nanoseconds):
@@ -33,12 +33,13 @@ class Claims(ProgramTest):
         results = self.file("measured.json")
         found, table = self.verdicts("--medium", "simulated:aep", "--results", results, "M19", "M5")
         self.assertEqual(list(found), ["M5", "M19"])
-        self.assertEqual(found["M19"]["verdict"], "reproduced")
+        self.assertIn(found["M19"]["verdict"], ("reproduced", "undecided"))
         for condition in found["M19"]["conditions"]:
-            self.assertTrue(condition["holds"])
-            self.assertIsNone(condition["spread"], "a simulated figure repeats to the digit")
-            self.assertGreater(condition["published"], 3)
-        self.assertIn("M19  reproduced", table)
+            self.assertTrue(3 < condition["measured"] < 5)
+            self.assertLess(condition["spread"][0], condition["measured"], "one repeat does not show its spread")
+            self.assertEqual((condition["stated"], condition["published"]), ("3.00x to 5.00x", None))
+            self.assertGreater(condition["public"], 3)
+        self.assertIn(f"M19  {found['M19']['verdict']}", table)
         with open(results, encoding="utf-8") as f:
             names = {c["name"] for c in json.load(f)["cases"]}
         self.assertEqual(names, set(found["M5"]["cases"]) | set(found["M19"]["cases"]))
@@ -88,11 +89,11 @@ class Claims(ProgramTest):
     def test_a_folder_of_results(self):
         folder = self.file("set")
         os.makedirs(os.path.join(folder, "raw", "hybrid"))
-        speeds = {("hybrid_index", 1): 4, ("hybrid_index_plus", 1): 6, ("hybrid_index", 16): 40, ("hybrid_index_plus", 16): 120}
+        speeds = {("hybrid_index", 1): 4, ("hybrid_index_plus", 1): 6.4, ("hybrid_index", 16): 40, ("hybrid_index_plus", 16): 76}
         self.write("set/raw/hybrid/all.json", json.dumps(
             {"schema": 1, "machine": {"medium": "simulated:aep"}, "skipped": [], "results": [
-                {"index": index, "threads": threads, "phase": "read", "repeat": 1, "throughput_ops_per_s": speed}
-                for (index, threads), speed in speeds.items()]}).encode())
+                {"index": index, "threads": threads, "phase": "read", "repeat": repeat, "throughput_ops_per_s": speed}
+                for repeat in (1, 2, 3) for (index, threads), speed in speeds.items()]}).encode())
         self.write("set/manifest.json", json.dumps({"schema": 1, "experiments": [], "runs": [
             {"name": "hybrid/all", "experiment": "hybrid", "values": {"medium": "simulated:aep"}, "status": 0}]}).encode())
         table = self.assert_works("claims", "--from", folder, "I1", "I3").stdout
@@ -113,8 +114,8 @@ class Claims(ProgramTest):
         found, _ = self.verdicts("--medium", "simulated:aep", "--results", results, "M22")
         self.assertEqual(found["M22"]["verdict"], "not reproduced", "writes of a P4610 are above half of one DIMM's")
         read, write = found["M22"]["conditions"]
-        self.assertTrue(read["holds"])
-        self.assertGreater(write["measured"], 0.5)
+        self.assertLess(read["measured"], 0.5)
+        self.assertGreater(write["spread"][0], 0.5)
         again, _ = self.verdicts("--from", results, "M22")
         self.assertEqual(again, found)
         with open(results, encoding="utf-8") as f:

@@ -1,4 +1,4 @@
-"""A verdict whose spread crosses its limit is undecided; figures of virtual clocks and counts have no spread."""
+"""A verdict whose spread crosses its limit is undecided; counts have no spread, and a single repeat does not show it."""
 import sys
 import unittest
 
@@ -42,8 +42,10 @@ class Limits(unittest.TestCase):
             self.assertIsNone(keeps(spread(*crosses), limits))
 
     def test_a_value_that_is_no_number_decides_nothing(self):
-        nan = float("nan")
-        self.assertIsNone(keeps(Measured(nan, nan, nan), at_least(1)))
+        nan, infinity = float("nan"), float("inf")
+        for limits in (at_least(1), at_most(1)):
+            for low, value, high in ((nan, nan, nan), (infinity, infinity, infinity), (nan, 5, 6), (0.1, 0.2, nan), (4, 5, infinity)):
+                self.assertIsNone(keeps(Measured(value, low, high), limits))
 
 
 class Spread(unittest.TestCase):
@@ -60,16 +62,37 @@ class Spread(unittest.TestCase):
                         evidence_of(case("a", 90, 100, 130, reads={"latency_ns": {"mean": 200}})))
         self.assertEqual((found.value, found.low, found.high), (200, 180, 260))
 
-    def test_simulated_figures_and_counts_have_none(self):
-        e = evidence_of(case("a", 100, medium="simulated:aep"), case("b", 90, 100, 130, media={"read_amplification": 4.0}))
-        self.assertTrue(measure(measured("a"), e).exact)
-        self.assertTrue(measure(measured("b", "media/read_amplification"), e).exact)
+    def test_one_repeat_is_given_a_margin_whatever_its_clock(self):
+        for medium in ("dram", "emulated:aep", "simulated:aep"):
+            found = measure(measured("a"), evidence_of(case("a", 100, medium=medium)))
+            self.assertAlmostEqual(found.low, 100 * (1 - MARGIN_OF_ONE))
+            self.assertAlmostEqual(found.high, 100 * (1 + MARGIN_OF_ONE))
+            self.assertEqual(found.n, 1)
 
-    def test_one_repeat_on_a_real_clock_is_given_a_margin(self):
-        found = measure(measured("a"), evidence_of(case("a", 100)))
-        self.assertAlmostEqual(found.low, 100 * (1 - MARGIN_OF_ONE))
-        self.assertAlmostEqual(found.high, 100 * (1 + MARGIN_OF_ONE))
-        self.assertEqual(found.n, 1)
+    def test_simulated_repeats_are_of_several_layouts_and_spread(self):
+        found = measure(measured("a"), evidence_of(case("a", 90, 100, 130, medium="simulated:aep")))
+        self.assertEqual((found.value, found.low, found.high, found.n), (100, 90, 130, 3))
+
+    def test_a_count_has_none_but_its_repeats(self):
+        def amplified(**more):
+            return measure(measured("b", "media/read_amplification"),
+                           evidence_of(case("b", 90, 100, 130, media={"read_amplification": 4.0}, **more)))
+        self.assertTrue(amplified(medium="simulated:aep").exact)
+        self.assertTrue(amplified(counted=True).exact)
+        again = [{"media": {"read_amplification": figure}} for figure in (3.5, 4.0, 4.1)]
+        found = amplified(medium="simulated:aep", repeats=again)
+        self.assertEqual((found.low, found.high), (3.5, 4.1))
+
+    def test_bytes_on_a_real_clock_are_not_exact(self):
+        def written(**more):
+            return measure(measured("b", "device_io/written_bytes"),
+                           evidence_of(case("b", 100, device_io={"written_bytes": 1000}, **more)))
+        found = written(clock="real")
+        self.assertEqual((found.low, found.high), (900, 1100))
+        found = written(clock="real", repeats=[{"device_io": {"written_bytes": n}} for n in (950, 1000, 1200)])
+        self.assertEqual((found.low, found.high), (950, 1200))
+        self.assertTrue(written(clock="virtual").exact)
+        self.assertTrue(measure(measured("b", "operations"), evidence_of(case("b", 100, clock="real", operations=50))).exact)
 
     def test_of_figures_that_were_measured_apart_adds_in_squares(self):
         found = measure(ratio(measured("a"), measured("b")), evidence_of(case("a", 97, 100, 103), case("b", 100, 100, 100)))
@@ -127,8 +150,15 @@ class Turns(unittest.TestCase):
         self.assertTrue(measure(ratio(*gaps), e).exact, "each gap is of turns")
         self.assertFalse(measure(ratio(speed("ours", 4), speed("ours", 1)), e).exact)
 
-    def test_simulated_cells_have_no_spread(self):
-        self.assertTrue(ratio_of_bench(bench_of([200], [100], "simulated:aep")).exact)
+    def test_simulated_cells_spread_as_their_layouts_do(self):
+        found = ratio_of_bench(bench_of([200, 100, 150], [100, 80, 60], "simulated:aep"))
+        self.assertEqual((found.value, found.low, found.high, found.n), (150 / 80, 1.25, 2.5, 3))
+        self.assertFalse(ratio_of_bench(bench_of([200], [100], "simulated:aep")).exact)
+
+    def test_one_repeat_over_0_is_no_number(self):
+        document = bench_of([200, 100, 150], [100, 80, 75])
+        document["results"][4] |= {"throughput_ops_per_s": 0}
+        self.assertFalse(ratio_of_bench(document).is_number)
 
 
 class Verdicts(unittest.TestCase):
@@ -146,12 +176,24 @@ class Verdicts(unittest.TestCase):
             self.assertEqual(judgement.reason, f"quantity 0: spread 90 ns to 130 ns crosses its limit, at most {limit} ns "
                              "(3 repeats)")
 
-    def test_one_repeat_near_the_limit_is_undecided_and_a_simulated_one_is_not(self):
-        judgement = self.verdict(at_most(105), case("a", 100))
-        self.assertEqual(judgement.verdict, UNDECIDED)
-        self.assertIn("1 repeat, each figure taken to be within 10 %", judgement.reason)
-        self.assertEqual(self.verdict(at_most(120), case("a", 100)).verdict, REPRODUCED)
-        self.assertEqual(self.verdict(at_most(105), case("a", 100, medium="simulated:aep")).verdict, REPRODUCED)
+    def test_one_repeat_near_the_limit_is_undecided(self):
+        for medium in ("dram", "simulated:aep"):
+            judgement = self.verdict(at_most(105), case("a", 100, medium=medium))
+            self.assertEqual(judgement.verdict, UNDECIDED)
+            self.assertIn("1 repeat, each figure taken to be within 10 %", judgement.reason)
+            self.assertEqual(self.verdict(at_most(120), case("a", 100, medium=medium)).verdict, REPRODUCED)
+
+    def test_a_quotient_of_0_passes_no_limit(self):
+        for limits in (at_least(2), at_most(2)):
+            for above in (0, 100):
+                e = evidence_of(case("a", above, above, above), case("b", 0, 0, 0))
+                judgement = judge(claim_of(limits, ratio(measured("a"), measured("b")), unit=TIMES), e)
+                self.assertEqual((judgement.verdict, judgement.findings[0].holds), (UNDECIDED, None))
+                self.assertEqual(judgement.reason, "quantity 0: no number, as a figure in it is over 0")
+                table = verdicts_table([judgement], e)
+                self.assertIn("x/0 ?", table)
+                self.assertNotIn("spread x/0", table)
+                self.assertIsNone(verdicts_to_json([judgement], e, "x")["claims"][0]["conditions"][0]["spread"])
 
     def test_a_condition_that_fails_decides_beside_undecided_ones(self):
         self.assertEqual(self.verdict(at_most(110), case("a", 90, 100, 130), case("b", 200, 210, 220)).verdict,
@@ -159,12 +201,12 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.verdict(at_most(110), case("a", 90, 100, 130), case("b", 50, 51, 52)).verdict, UNDECIDED)
 
     def test_the_json_has_value_limit_spread_and_repeats(self):
-        e = evidence_of(case("a", 90, 100, 130), case("b", 100, medium="simulated:aep"))
+        e = evidence_of(case("a", 90, 100, 130), case("b", 100, 100, 100, medium="simulated:aep"))
         judgement = judge(claim_of(at_most(110), measured("a"), measured("b")), e)
         first, second = verdicts_to_json([judgement], e, "pmlab claims")["claims"][0]["conditions"]
         self.assertEqual((first["what"], first["measured"], first["at_most"], first["spread"], first["n"], first["holds"]),
                          ("quantity 0", 100, 110, [90, 130], 3, None))
-        self.assertEqual((second["measured"], second["spread"], second["n"], second["holds"]), (100, None, 1, True))
+        self.assertEqual((second["measured"], second["spread"], second["n"], second["holds"]), (100, None, 3, True))
         table = verdicts_table([judgement], e)
         self.assertIn("100 ns ?", table)
         self.assertIn("spread 90 ns to 130 ns of 3 repeats", table)

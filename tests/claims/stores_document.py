@@ -16,7 +16,7 @@ def case(store, throughput, *, phase="overwrite", pattern="random", size=4096, d
 def document(cases, medium="simulated:aep"):
     return {"schema": 1, "kind": "stores_bench", "machine": {"medium": None, "cpu": "x", "cores": 2, "commit": "c", "date": None},
             "options": {"command": "pmlab stores volumes", "medium": medium, "device": "simulated:p4610",
-                        "volume_bytes": 1 << 26, "chunk_bytes": 1 << 20},
+                        "volume_bytes": 1 << 26, "device_bytes": 1 << 28, "chunk_bytes": 1 << 20},
             "cases": cases, "at_end": [], "first_wrong": [], "remarks": [], "failure": None, "seconds": None}
 
 

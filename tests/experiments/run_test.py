@@ -243,7 +243,7 @@ class Run(ProgramTest):
                 found = {c["id"]: c for c in json.load(f)["claims"]}
             self.assertEqual(list(found), ["I1", "I2", "I3"])
             for claim in found.values():
-                self.assertIn(claim["verdict"], ("reproduced", "not reproduced"))
+                self.assertIn(claim["verdict"], ("reproduced", "not reproduced", "undecided"))
         self.assertIn("6 verdicts on 3 claims", done.stdout)
         judged = self.assert_works("claims", "--from", self.file("out"), "I1")
         self.assertIn("claims on simulated:classic", judged.stdout)

@@ -66,8 +66,8 @@ class Documents(unittest.TestCase):
         rows = re.findall(r"^\| \[\w[^|]*\|([ \d|]*)\|$", (REPOSITORY / "docs" / "stores.md").read_text(), re.M)
         self.assertEqual(len(rows), 4)
         sums = map(sum, zip(*(map(int, row.split("|")) for row in rows)))
-        claims, reproduced, failed, undecided, inapplicable, unmeasured = sums
-        self.assertEqual(inapplicable, 0)
+        claims, reproduced, by_construction, failed, undecided, inapplicable, unmeasured = sums
+        self.assertEqual((by_construction, inapplicable), (0, 0), "the page has to name them")
         self.assertIn(f"each of {claims} claims of four published sources: {reproduced} reproduced, {failed} not, "
                       f"{undecided} undecided, {unmeasured} not measured", " ".join(result.split()))
 

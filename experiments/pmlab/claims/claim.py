@@ -20,13 +20,15 @@ MEMORY = "memory"
 
 @dataclass(frozen=True)
 class Condition:
-    """`what` names the quantity for readers: "64 KB, latency of 16 threads over that of 1"."""
+    """`what` names the quantity for readers: "64 KB, latency of 16 threads over that of 1". `published`: the figure or the
+    range that the source states of it; None: it states a direction only."""
 
     what: str
     unit: str
     quantity: Quantity
     must_be: Range
     where_counted: bool = False  # left out where the memory does not count the quantity
+    published: Range | None = None
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,9 @@ class Claim:
     """`id`: a letter and a number, which is its place in tables. `source`: where it was claimed, a key of
     docs/references.md first. `needs`: the experiments that measure its cases. `stand_in`: the part of the published
     measurement that something else stands for here. `missing`: why no experiment measures some of its cases; it is then
-    not measured, and stays on the scorecard. Raises Failure: the id has another form."""
+    not measured, and stays on the scorecard. `by_construction`: why it is true of any measurement here; it is then not
+    counted as reproduced. `partner`: the source compares with it, and it is not here; the claim is then not applicable,
+    with the figures of its substitute beside that. Raises Failure: the id has another form."""
 
     id: str
     text: str
@@ -43,6 +47,8 @@ class Claim:
     conditions: tuple[Condition, ...]
     stand_in: str = ""
     missing: str = ""
+    by_construction: str = ""
+    partner: str = ""
 
     def __post_init__(self):
         if not re.fullmatch(r"[A-Z]\d+", self.id):
@@ -62,16 +68,16 @@ class Claim:
 
 
 def _readable_bytes(value):
-    if value < 1024:
-        return f"{int(value)} B"
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        value /= 1024
-        if value < 1024 or unit == "TiB":
-            return f"{value:.1f} {unit}"
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            return f"{value:.4g} {unit}"
+        value /= 1000
 
 
 def text_of(value, unit):
-    """With its unit: "356 ns", "1.66x", "256 B"."""
+    """With its unit: "356 ns", "1.66x", "236 MB". "x/0": it is no number."""
+    if math.isnan(value):
+        return "x/0"
     if unit == NS:
         if value < 1e3:
             return f"{value:.0f} ns"
@@ -94,3 +100,8 @@ def text_of_range(limits, unit):
     if limits.low == limits.high:
         return text_of(limits.low, unit)
     return f"{text_of(limits.low, unit)} to {text_of(limits.high, unit)}"
+
+
+def text_of_published(condition):
+    """The statement of the source, of this quantity."""
+    return text_of_range(condition.published, condition.unit) if condition.published else "direction only"

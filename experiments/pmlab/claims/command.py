@@ -14,7 +14,7 @@ from .judging import NOT_MEASURED, judge
 from .tables import rules_markdown, rules_table, verdicts_table, verdicts_to_json
 from .verdicts import judge_result_set
 
-# Of a simulated memory: a figure that chance decides shows as a spread.
+# A figure of a simulated memory that chance decides has a spread then.
 _LAYOUTS = 5
 _DESCRIPTION = "Measures and decides published claims about persistent memory"
 _EXAMPLES = """\

@@ -42,15 +42,29 @@ def _unit(case, path):
     return "ns" if "_ns" in path or "ns_" in path else ""
 
 
-def _repeats(case, path, value):
-    """The figure at `path` in each repeat."""
-    repeats = [_at(repeat, path) for repeat in case.get("repeats", ())]
-    if repeats and None not in repeats:
-        return repeats
-    # The suite keeps the repetitions of a case's value alone. Its other figures come from the same accesses, and are taken
-    # to spread as much.
-    values = [one for one in case.get("values") or () if is_number(one)]
-    return [value / case["value"] * one for one in values] if len(values) > 1 and case["value"] else [value]
+# Set by the options of the benchmark: no clock changes it.
+_ASKED = ("operations", "user_bytes", "records", "volume_bytes", "chunk_bytes", "device_bytes")
+
+
+def _is_count(case, path):
+    """Whether one repeat says it all. Bytes on a real clock do not: work in the background depends on it."""
+    virtual = case.get("clock") == "virtual" or str(case.get("medium")).startswith("simulated:")
+    return path in _ASKED or (not _unit(case, path) and (virtual or bool(case.get("counted"))))
+
+
+def _repeats(case, path):
+    """The figure at `path` in each repeat; empty where the result has its median alone."""
+    if "repeats" not in case and path == "value":
+        return [one for one in case.get("values") or () if is_number(one)]
+    repeats = [_at(repeat, path) for repeat in case.get("repeats") or ()]
+    return [] if None in repeats else repeats
+
+
+def _like_value(case, value):
+    """The suite keeps the repetitions of a case's value alone. Its other figures come from the same accesses, and are taken
+    to spread as much."""
+    values = _repeats(case, "value")
+    return [value / case["value"] * one for one in values] if values and case["value"] else [value]
 
 
 class Evidence:
@@ -107,9 +121,10 @@ class Evidence:
 
         def of_device(number):
             return number / scale if unit == "ns" else number * scale if unit == "GiB/s" else number
-        if not unit or case.get("exact") or str(case.get("medium")).startswith("simulated:"):
-            return Figure.exact(of_device(value), len(case.get("repeats") or case.get("values") or [value]))
-        return Figure.of_repeats([of_device(one) for one in _repeats(case, path, value)], case.get("turns"),
+        repeats = _repeats(case, path)
+        if len(repeats) < 2 and _is_count(case, path):
+            return Figure.exact(of_device(value))
+        return Figure.of_repeats([of_device(one) for one in repeats or _like_value(case, value)], case.get("turns"),
                                  of_device(value))
 
     def published(self, name, path="value"):

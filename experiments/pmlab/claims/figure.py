@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from statistics import median
 
-# A single repeat on a real clock does not show its spread. It is assumed to lie within this part of the figure: 10 %, the
-# distance that seven of ten repeats of a cell keep from their median (results of scale quick, a quiet machine of two CPUs).
+# A single repeat does not show its spread: on a real clock of the machine's mood, on a virtual one of another layout. It is
+# assumed to lie within this part of the figure: 10 %, the distance that seven of ten repeats of a cell on a real clock keep
+# from their median (results of scale quick, a quiet machine of two CPUs).
 MARGIN_OF_ONE = 0.1
 
 
@@ -23,12 +24,12 @@ class Figure:
 
     @classmethod
     def exact(cls, value, n=1):
-        """A figure of a virtual clock, or a count."""
+        """A count, which no repeat would change."""
         return cls(value, value, value, n)
 
     @classmethod
     def of_repeats(cls, values, turns=None, value=None):
-        """A figure of repeats on a real clock. `value`: their median, where a result already has it."""
+        """A figure of repeats, whatever their clock. `value`: their median, where a result already has it."""
         value = median(values) if value is None else value
         if len(values) == 1:
             margin = abs(value) * MARGIN_OF_ONE

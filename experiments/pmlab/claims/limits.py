@@ -24,10 +24,14 @@ def between(low, high):
     return Range(low, high)
 
 
+def exactly(value):
+    return Range(value, value)
+
+
 @dataclass(frozen=True)
 class Measured:
     """A quantity with its spread: `low` to `high` is what its repeats allow, `n` how many repeats there were (the fewest,
-    where its figures differ). A quantity of simulated media has no spread: `low` and `high` are its value."""
+    where its figures differ). Where the repeats agree to the digit, `low` and `high` are its value."""
 
     value: float
     low: float
@@ -38,10 +42,17 @@ class Measured:
     def exact(self):
         return self.low == self.value == self.high
 
+    @property
+    def is_number(self):
+        """False: x/0, in one repeat at least."""
+        return all(map(math.isfinite, (self.value, self.low, self.high)))
+
 
 def keeps(measured, limits):
     """True: the whole spread is within the limits. False: all of it is outside, so more repeats would not mend it. None:
-    the spread crosses a limit, and the value's side of it is luck."""
+    the spread crosses a limit, and the value's side of it is luck; or it is no number, whatever the limit."""
+    if not measured.is_number:
+        return None
     if limits.low <= measured.low and measured.high <= limits.high:
         return True
     if measured.high < limits.low or measured.low > limits.high:

@@ -32,10 +32,15 @@ def made_of(quantities, function):
 
 
 def over(above, below):
-    """As floating point has it: a memory that answered nothing in a phase must not end the judging of the others."""
-    if below != 0:
-        return above / below
-    return math.nan if above == 0 else math.copysign(math.inf, above)
+    """No number, NaN, where `below` is 0: a memory that answered nothing in a phase must not end the judging of the
+    others, and passes no limit."""
+    return above / below if below != 0 else math.nan
+
+
+def extreme(pick, values):
+    """`pick`: min or max. NaN if one of the values is none, in whatever place."""
+    values = tuple(values)
+    return math.nan if any(map(math.isnan, values)) else pick(values)
 
 
 def ratio(above, below):
@@ -47,11 +52,11 @@ def times(factor, quantity):
 
 
 def highest(quantities):
-    return made_of(quantities, lambda *values: max(values))
+    return made_of(quantities, lambda *values: extreme(max, values))
 
 
 def lowest(quantities):
-    return made_of(quantities, lambda *values: min(values))
+    return made_of(quantities, lambda *values: extreme(min, values))
 
 
 def percent_below(first, second):
@@ -63,18 +68,8 @@ def largest_difference(pairs):
     """By how many percent the two of a pair differ, of the pair that differs most: the larger over the smaller."""
     def difference(first, second):
         value = over(first, second)
-        return 100 * (max(value, over(1, value)) - 1)
+        return 100 * (extreme(max, (value, over(1, value))) - 1)
     return highest(made_of(pair, difference) for pair in pairs)
-
-
-def largest_size_near_lowest(sized, factor):
-    """The most bytes of pairs (bytes, quantity) whose quantity is at most `factor` times the lowest of all."""
-    sizes = [size for size, _ in sized]
-
-    def largest(*values):
-        limit = factor * min(values)
-        return max((size for size, value in zip(sizes, values) if value <= limit), default=0)
-    return made_of((quantity for _, quantity in sized), largest)
 
 
 def over_dram(given, dram):

@@ -13,7 +13,7 @@ from .index_cases import case_name
 from .pair_cases import BESIDE, OF_RUN, PAIRS, figures_of, is_of_pairs, place_of
 from .pair_cases import case_name as case_name_of_pairs
 from .store_cases import case_name as case_name_of_store
-from .store_cases import numbered, size_text
+from .store_cases import OF_VOLUME, numbered, size_text
 
 
 # Where `pmlab verify --out` may have put a campaign in a folder of results, and the name of its verdicts.
@@ -50,10 +50,16 @@ def _place(entry):
     return entry["index"], entry["phase"], entry["threads"]
 
 
-def _repeats_to_the_digit(document):
+def _clock_of(document):
     """Simulated machines have a clock of their own."""
     machine = document.get("machine", {})
-    return machine.get("clock", {}).get("source") == "virtual" or str(machine.get("medium")).startswith("simulated:")
+    virtual = machine.get("clock", {}).get("source") == "virtual" or str(machine.get("medium")).startswith("simulated:")
+    return "virtual" if virtual else "real"
+
+
+def _only_counts(options):
+    """Whether times mean nothing: the memory counts, or the drive is memory, which has none."""
+    return str(options.get("medium")).startswith("counted:") or options.get("device") == "memory"
 
 
 def cases_of_bench(document, prefix, cell=None):
@@ -70,7 +76,7 @@ def cases_of_bench(document, prefix, cell=None):
         case = _medians(results)
         repeats = [{**result, "value": result["throughput_ops_per_s"]} for result in results]
         case |= {"value": case["throughput_ops_per_s"], "unit": "ops/s", "skipped": None, "repeats": repeats,
-                 "turns": f"{cell or prefix}/threads={threads}", "exact": _repeats_to_the_digit(document)}
+                 "turns": f"{cell or prefix}/threads={threads}", "clock": _clock_of(document)}
         cases.append(case | {"name": case_name(prefix, index, threads, phase)})
         if most[index, phase] == threads:
             cases.append(case | {"name": case_name(prefix, index, "most", phase)})
@@ -91,11 +97,10 @@ def cases_of_stores(document, prefix, cell=None):
         by_place[case["store"], phase, case["pattern"], size_text(case["size"]), case["depth"]].append(case)
     cases = []
     for place, results in sorted(by_place.items()):
-        case = _medians(results) | {key: options[key] for key in ("volume_bytes", "chunk_bytes")}
+        case = _medians(results) | {key: options[key] for key in OF_VOLUME}
         repeats = [{**result, "value": result["throughput"]} for result in results]
         cases.append(case | {"name": case_name_of_store(prefix, *place), "value": case["throughput"], "unit": "ops/s",
-                             "skipped": None, "repeats": repeats, "turns": cell or prefix,
-                             "exact": all(result["clock"] == "virtual" for result in results)})
+                             "skipped": None, "repeats": repeats, "turns": cell or prefix, "counted": _only_counts(options)})
     return cases
 
 
@@ -106,13 +111,14 @@ def cases_of_pairs(document, prefix, cell=None):
         by_place[place_of(case, phase)].append(figures_of(case))
     return [_medians(results) | {key: options[key] for key in OF_RUN}
             | {"name": case_name_of_pairs(prefix, *place), "unit": results[0]["unit"], "skipped": None, "repeats": results,
-               "turns": cell or prefix, "exact": all(result["clock"] == "virtual" for result in results)}
+               "turns": cell or prefix, "counted": _only_counts(options)}
             for place, results in sorted(by_place.items())]
 
 
 def cases_of_campaign(document):
     """The cases that `pmlab verify --seeds A..B --out` wrote: verify/index=INDEX, with the number of violations."""
-    return [{**index, "name": f"verify/index={index['index']}", "value": len(index["violations"]), "unit": "", "skipped": None}
+    return [{**index, "name": f"verify/index={index['index']}", "value": len(index["violations"]), "unit": "", "skipped": None,
+             "counted": True}
             for index in document["indexes"]]
 
 

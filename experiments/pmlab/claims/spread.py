@@ -8,6 +8,7 @@ import math
 from collections import defaultdict
 
 from .limits import Measured
+from .quantity import extreme
 
 
 def _together(figures):
@@ -35,8 +36,8 @@ def of_figures(figures, function):
     for places in _together(figures):
         changes = [function(*(state.get(i, m) for i, m in enumerate(medians))) - value
                    for state in _states(figures, places)]
-        down += min(0, *changes) ** 2
-        up += max(0, *changes) ** 2
+        down += extreme(min, (0, *changes)) ** 2
+        up += extreme(max, (0, *changes)) ** 2
     return Measured(value, value - math.sqrt(down), value + math.sqrt(up), min((f.n for f in figures), default=1))
 
 

@@ -30,9 +30,13 @@ def numbered(cases):
         yield case, case["phase"] + (f"-{seen[place]}" if seen[place] > 1 else "")
 
 
+# Figures of the whole run, beside those of a case.
+OF_VOLUME = ("volume_bytes", "chunk_bytes", "device_bytes")
+
 # Texts and prefixes that several claims share.
 OURS = "chunk_store"
 WRITES, READS = "block_writes/container=pmem", "block_reads/container=pmem"
 DRIVE = "a drive modelled from the datasheet of the P4610, and modelled PM"
+BLUESTORE_PARTNER = "BlueStore of Ceph 15.2"
 BLUESTORE = f"rocksdb_meta, the algorithm of BlueStore and not BlueStore itself; {DRIVE}"
 PAIRS_DEVICE = f"a key-value device in this process, whose work is the host's, too, and without the latency of a command; {DRIVE}"

@@ -11,7 +11,8 @@ _SOURCE = "[Han21], section 2"
 
 
 def _latency(side, latency, size, must_be):
-    return Condition(f"{readable_size(size)} at random, {side}", NS, latency("random", size), must_be)
+    """The rule is the source's order of magnitude."""
+    return Condition(f"{readable_size(size)} at random, {side}", NS, latency("random", size), must_be, published=must_be)
 
 
 def _step(side, latency, above, below, must_be):
