@@ -5,7 +5,7 @@
 # questions. When all are there it does nothing, so it is safe to run again.
 #
 #   --minimal              only what pmlab needs: not the packages of its peers, without which they are left out
-#   --with-dev-tools       also clang, clang-format, clang-tidy, ccache, doxygen, pandas, a kernel for notebooks
+#   --with-dev-tools       also clang, clang-format, clang-tidy, ccache, doxygen, chromium, pandas, a kernel for notebooks
 #   --with-cluster-tools   also Slurm and Snakemake
 #   --check                installs nothing; lists missing packages, status 1 if anything required is
 #

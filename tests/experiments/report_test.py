@@ -113,12 +113,15 @@ class Stores(ProgramTest):
         with self.subTest("all cases"):
             self.assertRegex(text, r"<td>chunk_store read random 16K 32</td>")
             self.assertIn("is the algorithm of BlueStore, and not BlueStore", text)
+        with self.subTest("two sets of stores are compared"):
+            self.assert_works("report", "--compare", str(out), str(out))
+            self.assertRegex((out / "compare.html").read_text(), r"\d+ of (?!0 )\d+ figures are within 2 % of each other")
         with self.subTest("answers were checked"):
             self.assertRegex(text, r"Wrong answers: none, in [\d,]+ operations")
         with self.subTest("verdicts"):
-            self.assertIn("<summary>On stores: ", text)
+            self.assertIn("<summary>Chunk store: 3 claims", text)
             self.assertRegex(text, r"U1: [^<]*\[stand-in: rocksdb_meta, the algorithm of BlueStore and not BlueStore itself")
-            self.assertRegex(text, r"U9: [^<]*</td><td[^>]*>–\u00a0not\u00a0measured</td>")
+            self.assertRegex(text, r"U9: [^<]*</td><td[^>]*>–\u00a0not\u00a0measured on emulated:aep: no ")
             self.assertIn("no block_writes/container=kv", text)
 
 
@@ -144,12 +147,15 @@ class Report(ProgramTest):
     def test_summary_charts_and_raw_data(self):
         text = self.page()
         with self.subTest("thesis and verdicts first, with the quantity, and a link from the claim to its charts"):
-            places = [text.index(part) for part in ('<p class=thesis>', '<figure id="thesis-aep"', '<h2 id=verdicts>',
-                                                    '<div id="experiment-hybrid">')]
+            places = [text.index(part) for part in ('<p class=thesis>', '<figure id="thesis"', '<p class=verdict-line>', '<h2 id=ran>',
+                                                    '<figure id="thesis-aep"', '<h2 id=verdicts>', '<div id="experiment-hybrid">')]
             self.assertEqual(places, sorted(places))
             self.assertIn('<a href="#experiment-hybrid">Small &amp; quick</a>', text)
-            self.assertRegex(text, r"I1: [^<]*</td><td[^>]*><span class=v-\w+>[✓✗]\u00a0[^<]*</span></td><td[^>]*>simulated:aep</td>"
-                                   r"<td[^>]*>reads: HybridIndex\+ over HybridIndex[^<]*: [\d.]+x; must be at least 1.50x")
+            self.assertRegex(re.sub("</?span[^>]*>", "", text),
+                             r"<td>I1: [^<]*</td><td[^>]*>[✓✗?]\u00a0[^<]* on simulated:aep: reads: HybridIndex\+ over HybridIndex[^<]*: "
+                             r"[\d.]+x[^<]*; must be [^<]*<br>[✓✗?]\u00a0[^<]* on simulated:classic: ")
+            self.assertRegex(text, r"<summary>Indexes: 1 claim, 2 verdicts: ")
+            self.assertIn("</a>: 1 published claim on 2 media, 2 verdicts: ", text)
         with self.subTest("a chart with a panel for each medium, with finding and figures"):
             figure = re.search(r'<figure id="hybrid-throughput".*?</figure>', text, re.S)[0]
             for medium in ("simulated:aep", "simulated:classic"):
@@ -166,8 +172,8 @@ class Report(ProgramTest):
     def test_same_json_same_picture(self):
         text = self.page()
         pictures = {p.name: p.read_bytes() for p in (self.out / "charts").iterdir()}
-        self.assertEqual(set(pictures), {f"{name}.{kind}" for name in ("thesis-aep", "thesis-classic", "hybrid-throughput")
-                                         for kind in ("svg", "csv")})
+        self.assertEqual(set(pictures), {f"{name}.{kind}" for kind in ("svg", "csv")
+                                         for name in ("thesis", "thesis-aep", "thesis-classic", "hybrid-throughput")})
         self.assertIn(b"/FontFile2", (self.out / "charts.pdf").read_bytes(), "publishers require TrueType fonts")
         moved = pathlib.Path(self.file("moved"))
         shutil.copytree(self.out, moved)
@@ -194,13 +200,48 @@ class Report(ProgramTest):
         self.assertIn("4 of 8 figures are within 2 % of each other", text)
         self.assertIn("verdicts are the same", text)
 
+    def test_compare_with_what_is_published(self):
+        published, other = (pathlib.Path(self.file(name)) for name in ("published", "other"))
+        self.assert_works("report", str(self.out), "--publish", str(published))
+        shutil.copytree(self.out, other)
+        self.change(other, 2)
+        self.assert_works("report", "--compare", str(published), str(other))
+        text = (other / "compare.html").read_text()
+        self.assertIn("2.00x (HybridIndex+)", text)
+        self.assertIn("4 of 8 figures are within 2 % of each other", text)
+        self.assertIn("2 of 2 verdicts are the same", text)
+        self.assert_works("report", "--compare", str(published), str(published), "--out", self.file("same.html"))
+        done = pmlab("report", "--compare", str(published), str(published))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("name the page with --out", done.stderr)
+
+    def test_each_chart_is_published_as_svg_and_in_the_csv(self):
+        published = pathlib.Path(self.file("published"))
+        self.assert_works("report", str(self.out), "--publish", str(published))
+        charts = set(re.findall(r'<figure id="([^"]*)"', (published / "index.html").read_text()))
+        self.assertEqual({p.name for p in (published / "charts").iterdir()}, {f"{c}.svg" for c in charts})
+        self.assertEqual({line.partition(",")[0] for line in (published / "results.csv").read_text().splitlines()[1:]}, charts)
+
+    def test_charts_for_a_paper_have_no_title_and_no_origin(self):
+        figures = pathlib.Path(self.file("figures"))
+        self.assert_works("report", str(self.out), "--paper", str(figures))
+        drawing = (figures / "hybrid-throughput.svg").read_text()
+        self.assertIn(">HybridIndex+</text>", drawing, "the key stays")
+        for chrome in ("Small &amp; quick", "commit"):
+            self.assertNotIn(chrome, drawing)
+        self.assertEqual((figures / "hybrid-throughput.pdf").read_bytes()[:4], b"%PDF")
+        self.assertIn("Small & quick. With 2 threads", (figures / "captions.txt").read_text())
+        self.assertFalse((self.out / "index.html").exists())
+        self.assert_fails(2, ["--paper writes charts"], "report", str(self.out), "--paper", str(figures), "--out", self.file("a.html"))
+
     def test_failed_cells_are_said_and_not_drawn(self):
         manifest = json.loads((self.out / "manifest.json").read_text())
         manifest["runs"][0] |= {"status": 1, "message": "3 wrong answers"}
         (self.out / "manifest.json").write_text(json.dumps(manifest))
         text = self.page()
         self.assertIn("3 wrong answers", text)
-        self.assertNotIn("<p class=thesis>", text, "one of its devices is missing")
+        thesis = re.search(r"<p class=thesis>.*?</p>", text)[0]
+        self.assertEqual(len(re.findall(r"on simulated:(?:aep|classic) it ", thesis)), 1, "one of its devices is missing")
         figure = re.search(r'<figure id="hybrid-throughput".*?</figure>', text, re.S)[0]
         self.assertEqual(len(re.findall(r">simulated:(aep|classic)[^<]*</text>", figure)), 1)
 

@@ -100,11 +100,11 @@ class WholePage(unittest.TestCase):
                 self.assertIn("<table", figure)
         with self.subTest("every chart names its medium, profile, records and commit"):
             for name, figure in figures.items():
-                feet = " ".join(re.findall(r">([^<]*(?:profile|commit)[^<]*)</text>", figure))
+                feet = " ".join(re.findall(r">([^<]*(?:profile|commit|records)[^<]*)<", figure))
                 self.assertRegex(feet, r"(pmem|dram|counted|emulated|simulated).* · (profile \w+|no device profile).*"
                                        r" · 1\xa0M records.*commit 0123abc", name)
-        with self.subTest("first the ranking, verdicts and contents, then what is folded"):
-            places = [text.index(f'id={part}') for part in ("ranking", "ran", "contents")]
+        with self.subTest("first what ran where, ranking and contents, then what is folded"):
+            places = [text.index(f'id={part}') for part in ("ran", "ranking", "contents")]
             self.assertEqual(places, sorted(places))
             self.assertLess(places[-1], text.index("<details class=experiment>"))
             for anchor in re.findall(r'<li><a href="#([^"]*)">', text):
@@ -132,7 +132,8 @@ class WholePage(unittest.TestCase):
         ranking = figures_in(self.text)["ranking"]
         for index in [*sample_results.HASHES, *sample_results.ORDERED, "tbb_hash", "std_map", "pmdk_hash", "pmdk_skiplist", "pmdk_radix"]:
             title = names.index_title(index) + (" (DRAM)" if index in sample_results.IN_DRAM else "")
-            self.assertIn(f">{title}</text>", ranking)
+            for line in style.row_name(title).split("\n"):
+                self.assertIn(f">{line}</text>", ranking)
         rows = csv_of(self.folder, "ranking")
         with self.subTest("finds, inserts and scans, with one thread and the most"):
             self.assertEqual({row[0] for row in rows}, {"Find", "Insert", "Scan"})
@@ -327,8 +328,9 @@ class FirstScreen(ReportCase):
     def test_thesis_follows_the_figures(self):
         text = self.hybrids(1.8, 1.0)
         thesis = re.search("<p class=thesis>(.*?)</p>", text, re.S)[1]
-        self.assertRegex(thesis, r"Placement must follow the device .*simulated:aep.* does 1\.80x the finds .*16 threads.*1\.00x")
-        self.assertEqual([name for name in figures_in(text)][:2], ["thesis-aep", "thesis-classic"])
+        self.assertRegex(thesis, r"Placement must follow the device .* with 1 to 16 threads: on simulated:aep it makes finds 1\.80x as fast; "
+                                 r"on simulated:classic it leaves finds alike")
+        self.assertEqual([name for name in figures_in(text)][:3], ["thesis", "thesis-aep", "thesis-classic"])
         self.assertIn("Journal of Computer Research and Development 58(2), 2021", text)
         with self.subTest("both charts have the same axis"):
             tops = [max(map(float, re.findall(r">([\d.]+)</text>", figures_in(text)[f"thesis-{p}"]))) for p in ("aep", "classic")]
@@ -342,9 +344,9 @@ class FirstScreen(ReportCase):
         document["claims"][0] |= {"id": "I1", "verdict": "undecided", "reason": "64 B: 1.40x to 2.60x of 5 repeats"}
         document["claims"][0]["conditions"][0] |= {"holds": None, "spread": [1.4, 2.6], "n": 5}
         text = self.page({"claims": document})
-        verdicts = text[text.index("<h2 id=verdicts>"):text.index("<h2 id=ran>")]
-        self.assertIn("On indexes: 1 undecided.", verdicts)
-        self.assertRegex(verdicts, r"\?\xa0undecided</td>.*64 B: random over sequential: 2\.50x \(1\.40x to 2\.60x, n = 5\); must be at "
+        verdicts = text[text.index("<h2 id=verdicts>"):text.index("<nav id=contents>")]
+        self.assertIn("Indexes: 1 claim, 1 verdict: 1 undecided", verdicts)
+        self.assertRegex(verdicts, r"\?\xa0undecided on [\w:]+: 64 B: random over sequential: 2\.50x \(1\.40x to 2\.60x, n = 5\); must be at "
                          r"least 1\.50x")
 
     def test_load_of_the_machine_is_warned_of(self):
@@ -395,10 +397,9 @@ class Published(ReportCase):
 
     def test_a_published_folder_has_no_raw_files(self):
         self.publish()
-        for arguments in ([self.target], ["--compare", self.folder, self.target]):
-            run = make_report(*arguments)
-            self.assertEqual(run.returncode, 1)
-            self.assertIn("is published: it holds page and figures, and no raw/ to make them from; unpack the raw files", run.stderr)
+        run = make_report(self.target)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("is published: it holds page and figures, and no raw/ to make them from; unpack the raw files", run.stderr)
 
 
 class Results(unittest.TestCase):
@@ -410,7 +411,7 @@ class Results(unittest.TestCase):
     def test_it_is_small(self):
         files = [p for p in self.FOLDER.rglob("*") if p.is_file() and self.kept(p)]
         size = sum(-(-p.stat().st_size // self.BLOCK) * self.BLOCK for p in files)
-        self.assertLess(size, 1_750_000, sorted((p.stat().st_size, p.name) for p in files)[-5:])
+        self.assertLess(size, 2_750_000, sorted((p.stat().st_size, p.name) for p in files)[-5:])
 
     def kept(self, path):
         """Not of a local run."""

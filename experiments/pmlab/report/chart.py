@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from . import svg
 from .style import foot
@@ -30,6 +31,19 @@ class Point:
         return self.low is not None and self.high is not None and self.low != self.high
 
 
+def overlap(a, b):
+    """Whether the ranges of two points overlap. Two figures without a range do not."""
+    return (a.spread or b.spread) and _low(a) <= _high(b) and _low(b) <= _high(a)
+
+
+def _low(point):
+    return point.value if point.low is None else point.low
+
+
+def _high(point):
+    return point.value if point.high is None else point.high
+
+
 def _plain(value):
     return "" if value is None else f"{value:.5g}" if isinstance(value, float) else str(value)
 
@@ -46,11 +60,24 @@ class Chart:
     exact: bool = False  # the medium repeats to the digit
     rows: list = field(default_factory=list)  # the figures behind it for a reader; the first row is the header
     said: str = ""  # in the place of `meaning`
+    parts: list = field(default_factory=list)  # figures in the place of `figure` on the page, each as narrow as a phone
+    key: object = None  # figure: the key of the parts
 
     def __post_init__(self):
         self.name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name)
         foot(self.figure, self.footer)
-        self.drawing = svg.drawn(self.figure)
+
+    @cached_property
+    def drawing(self):
+        return svg.drawn(self.figure)
+
+    @cached_property
+    def part_drawings(self):
+        return list(map(svg.drawn, self.parts))
+
+    @cached_property
+    def key_drawing(self):
+        return self.key and svg.drawn(self.key)
 
     @property
     def meaning(self):

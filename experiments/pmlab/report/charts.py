@@ -1,10 +1,13 @@
 """The charts that compare indexes. Each function makes one from measurements; none knows which experiment they are of."""
 
+import textwrap
+
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 from . import names, sentences, style
 from .chart import Chart, Point
+from .panels import Panels
 from .provenance import exact, footer
 
 PERCENTILES = (("p50", "50 %"), ("p90", "90 %"), ("p99", "99 %"), ("p99_9", "99.9 %"), ("p99_99", "99.99 %"),
@@ -14,6 +17,9 @@ COUNTS = (("pm_lines_read", "lines read"), ("device_lines_read", "device lines r
 MEDIA_BYTES = (("read", "media bytes read"), ("written", "media bytes written"))
 BAR_INCHES = 0.17
 CHART_INCHES = 0.95  # title, axis and footer
+LINE_INCHES = 0.15  # of a name in several lines
+AXIS_LETTERS = 32
+MOST_COLUMNS = 6  # of a table of figures
 INVALID = "INVALID"
 
 
@@ -64,7 +70,19 @@ def draw_bars(axes, places, series, points, look_of, shade=None):
 
 
 def bar_height(places, series):
-    return CHART_INCHES + places * max(0.24, series * BAR_INCHES)
+    """Inches of a chart of bars. `places`: the names of its rows."""
+    lines = [1 + style.row_name(place).count("\n") for place in places]
+    return CHART_INCHES + sum(max(0.24, series * BAR_INCHES, count * LINE_INCHES) for count in lines)
+
+
+def name_rows(axes, places, shown=True):
+    """Rows of bars with their names, or without where another panel has them."""
+    axes.set_yticks(range(len(places)), [style.row_name(place) if shown else "" for place in places])
+
+
+def name_axis(axes, text):
+    """The quantity and unit of bars, in lines that a panel with names of rows has room for."""
+    axes.set_xlabel(textwrap.fill(text, AXIS_LETTERS), fontsize=8)
 
 
 def shade_of(series):
@@ -77,13 +95,18 @@ def grey_key(series):
 
 
 def figures(points, head, text):
-    """The points as a table: a row for each place, a column for each panel and series."""
-    columns = list(dict.fromkeys((p.panel, p.series) for p in points))
+    """The points as a table: a row for each place, a column for each panel and series. Where that are too many columns for a
+    page, a row for each panel, too; then one for each series."""
     found = {(p.x, p.panel, p.series): p for p in points}
-    rows = [[head, *(", ".join(filter(None, c)) for c in columns)]]
-    for x in dict.fromkeys(p.x for p in points):
-        cells = [found.get((x, *c)) for c in columns]
-        rows.append([x, *("–" if p is None else INVALID if p.invalid else text(p) for p in cells)])
+    for of_row, of_column in ((1, 2), (2, 1), (3, 0)):  # how many of place, panel and series
+        rows_of = list(dict.fromkeys(key[:of_row] for key in found))
+        columns = list(dict.fromkeys(key[of_row:] for key in found))
+        if len(columns) < MOST_COLUMNS:
+            break
+    rows = [[head, *(", ".join(filter(None, c)) for c in columns)] if of_column else [head, "value"]]
+    for row in rows_of:
+        cells = [found.get((*row, *c)) for c in columns]
+        rows.append([", ".join(filter(None, row)), *("–" if p is None else INVALID if p.invalid else text(p) for p in cells)])
     return rows
 
 
@@ -100,21 +123,21 @@ def index_bars(run, name, title, measurements, phases, name_of_file=None, source
     points = [throughput_point(m, labels[m.index], threads_text(m.threads), names.short_phase(m.phase)) for m in measurements]
     looks = {labels[i]: look for i, look in style.looks_of_indexes(labels).items()}
     places = list(labels.values())
-    figure, axes = style.panels(bar_height(len(places), len(series)) * -(-len(phases) // 3) + 0.15, len(phases))
-    for number, (phase, one) in enumerate(zip(phases, axes)):
-        of_phase = [p for p in points if p.panel == names.short_phase(phase)]
-        draw_bars(one, places, series, of_phase, lambda x, _: looks[x], shade_of(series))
+    shown = [names.short_phase(phase) for phase in phases]
+
+    def draw(axes, number, with_names):
+        of_phase = [p for p in points if p.panel == shown[number]]
+        draw_bars(axes, places, series, of_phase, lambda x, _: looks[x], shade_of(series))
         missing = [i for i, place in enumerate(places) if place not in {p.x for p in of_phase}]
         for i in missing:
-            one.text(0, i, " –", va="center", fontsize=8, color=style.SOFT)
-        one.set_yticks(range(len(places)), places if number % 3 == 0 else [""] * len(places))
-        if len(phases) > 1:
-            one.set_title(names.short_phase(phase), fontsize=9, loc="left")
-        one.set_xlabel("million operations per second", fontsize=8)
-    style.head(figure, axes, title, grey_key(series) if len(series) > 1 else [])
-    return Chart(name_of_file or f"{run.name}-{name}", title, figure, sentences.fastest(points, measurements),
+            axes.text(0, i, " –", va="center", fontsize=8, color=style.SOFT)
+        name_rows(axes, places, with_names)
+        name_axis(axes, "million operations per second")
+    drawn = Panels(title, shown, draw, bar_height(places, len(series)),
+                   lambda _: grey_key(series) if len(series) > 1 else []).drawn()
+    return Chart(name_of_file or f"{run.name}-{name}", title, drawn.whole, sentences.fastest(points, measurements),
                  source or footer(run, measurements), points, exact=exact(measurements),
-                 rows=figures(points, "index, million/s", with_range(names.number)))
+                 rows=figures(points, "index, million/s", with_range(names.number)), parts=drawn.parts, key=drawn.key)
 
 
 def scaling(run, phase, measurements, name=None, title=None, top=None):
@@ -188,21 +211,22 @@ def counts(run, phase, measurements):
     quantities = [(key, label) for key, label in COUNTS if any(m.per_operation(key) for m in measurements)]
     labels = {m.index: _label(m) for m in measurements}
     looks = {labels[i]: look for i, look in style.looks_of_indexes(labels).items()}
-    points = [Point(label, labels[m.index], m.per_operation(key) or 0, n=m.n, unit="per operation")
+    points = [Point(label, labels[m.index], m.per_operation(key) or 0, *m.range_of(lambda one: one.per_operation(key)), m.n,
+                    "per operation")
               for m in measurements for key, label in quantities]
     places, series = [label for _, label in quantities], list(labels.values())
-    figure, [axes] = style.panel(bar_height(len(places), len(series)) + 0.3)
+    figure, [axes] = style.panel(bar_height(places, len(series)) + 0.3)
     draw_bars(axes, places, series, points, lambda _, s: looks[s])
-    axes.set_yticks(range(len(places)), places)
-    axes.set_xlabel("per operation (mean)")
-    style.key(axes, [Patch(facecolor=looks[s].colour, label=s) for s in series])
-    in_bytes = [Point(label, labels[m.index], m.media_bytes(way), n=m.n, unit="B per operation")
+    name_rows(axes, places)
+    name_axis(axes, "per operation (mean)")
+    style.head(figure, f"Counted: {names.phase_title(phase).lower()}", style.patches(looks))
+    in_bytes = [Point(label, labels[m.index], m.media_bytes(way), *m.range_of(lambda one: one.media_bytes(way)), m.n,
+                      "B per operation")
                 for m in measurements for way, label in MEDIA_BYTES if m.media_bytes(way) is not None]
-    title = f"Counted: {names.phase_title(phase).lower()}"
-    style.title(figure, title)
-    return Chart(f"{run.name}-{phase}-counts", title, figure, sentences.counts(phase, measurements, quantities),
+    return Chart(f"{run.name}-{phase}-counts", f"Counted: {names.phase_title(phase).lower()}", figure,
+                 sentences.counts(phase, measurements, quantities),
                  footer(run, measurements), points, exact=True,
-                 rows=[list(row) for row in zip(*figures(points + in_bytes, "index", lambda p: names.number(p.value, 4)))])
+                 rows=[list(row) for row in zip(*figures(points + in_bytes, "index", with_range(lambda value: names.number(value, 4))))])
 
 
 def media(columns):
@@ -220,22 +244,22 @@ def media(columns):
                     measurements.append(m)
                     points.append(throughput_point(m, labels[index], label, names.short_phase(phase)))
     places, series = list(labels.values()), [label for label, _ in columns]
-    figure, axes = style.panels(bar_height(len(places), len(series)) * -(-len(shared) // 3), len(shared))
-    for number, (phase, one) in enumerate(zip(shared, axes)):
-        draw_bars(one, places, series, [p for p in points if p.panel == names.short_phase(phase)], lambda x, _: looks[x],
-                  shade_of(series))
-        one.set_yticks(range(len(places)), places if number % 3 == 0 else [""] * len(places))
-        one.set_title(names.short_phase(phase), fontsize=9, loc="left")
-        one.set_xlabel("million operations per second", fontsize=8)
-    style.head(figure, axes, "Emulated devices, 1 thread", grey_key(series))
-    return Chart("media", "Emulated devices, 1 thread", figure, sentences.media(points, series),
-                 footer(runs[0], measurements), points, rows=figures(points, "index, million/s", with_range(names.number)))
+    panels = [names.short_phase(phase) for phase in shared]
+
+    def draw(axes, number, with_names):
+        draw_bars(axes, places, series, [p for p in points if p.panel == panels[number]], lambda x, _: looks[x], shade_of(series))
+        name_rows(axes, places, with_names)
+        name_axis(axes, "million operations per second")
+    drawn = Panels("Emulated devices, 1 thread", panels, draw, bar_height(places, len(series)), lambda _: grey_key(series)).drawn()
+    return Chart("media", "Emulated devices, 1 thread", drawn.whole, sentences.media(points, series),
+                 footer(runs[0], measurements), points, rows=figures(points, "index, million/s", with_range(names.number)),
+                 parts=drawn.parts, key=drawn.key)
 
 
 def space(run, measurements):
     """Bytes per key, PM and DRAM stacked."""
     rows = [m for m in measurements if (m.bytes_per_key("pm") or 0) + (m.bytes_per_key("dram") or 0) > 0]
-    figure, [axes] = style.panel(1.0 + 0.26 * len(rows))
+    figure, [axes] = style.panel(bar_height([_label(m) for m in rows], 1) + 0.1)
     looks = style.looks_of_indexes([m.index for m in rows])
     longest = max((m.bytes_per_key("pm") or 0) + (m.bytes_per_key("dram") or 0) for m in rows)
     points = []
@@ -244,21 +268,23 @@ def space(run, measurements):
         for place, shade in (("pm", 1), ("dram", 0.4)):
             value = m.bytes_per_key(place) or 0
             axes.barh(y, value, 0.7, left=start, color=looks[m.index].colour, edgecolor=style.PAPER, alpha=shade)
-            points.append(Point(_label(m), "in the pool" if place == "pm" else "in DRAM", value, n=m.n, unit="bytes per entry"))
+            ends = m.range_of(lambda one: one.bytes_per_key(place))
+            points.append(Point(_label(m), "in the pool" if place == "pm" else "in DRAM", value, *ends, m.n, "bytes per entry"))
+            if points[-1].spread:
+                axes.plot([start + end for end in ends], [y, y], color=style.INK, linewidth=0.9, marker="|", markersize=4)
             start += value
         axes.text(start + longest * 0.015, y, names.number(start), va="center", fontsize=8)
-    axes.set_yticks(range(len(rows)), [_label(m) for m in rows])
+    name_rows(axes, [_label(m) for m in rows])
     axes.set_ylim(len(rows) - 0.45, -0.55)
     axes.set_xlim(0, longest * 1.14)
-    axes.set_xlabel("bytes per entry (8-byte key, 8-byte value)")
+    name_axis(axes, "bytes per entry of 16 bytes")
     axes.grid(axis="x")
     axes.set_axisbelow(True)
     axes.tick_params(axis="y", length=0)
-    style.key(axes, [Patch(facecolor=style.LINE, label="in the pool"),
-                     Patch(facecolor=style.LINE, alpha=0.4, label="in DRAM")])
-    style.title(figure, "Space")
+    style.head(figure, "Space", [Patch(facecolor=style.LINE, label="in the pool"),
+                                 Patch(facecolor=style.LINE, alpha=0.4, label="in DRAM")])
     return Chart(f"{run.name}-space", "Space", figure, sentences.space(rows), footer(run, rows), points, exact=True,
-                 rows=figures(points, "index, bytes per entry", lambda p: names.number(p.value)))
+                 rows=figures(points, "index, bytes per entry", with_range(names.number)))
 
 
 def batch(run, pairs):
@@ -266,12 +292,11 @@ def batch(run, pairs):
     series = ["one at a time", f"batches of {pairs[0][1].batch}"]
     looks = {names.index_title(i): look for i, look in style.looks_of_indexes([a.index for a, _ in pairs]).items()}
     points = [throughput_point(m, names.index_title(m.index), name) for pair in pairs for m, name in zip(pair, series)]
-    figure, [axes] = style.panel(bar_height(len(looks), 2))
+    figure, [axes] = style.panel(bar_height(list(looks), 2))
     draw_bars(axes, list(looks), series, points, lambda x, _: looks[x], shade_of(series))
-    axes.set_yticks(range(len(looks)), list(looks))
-    axes.set_xlabel("million finds per second, 1 thread")
-    style.key(axes, grey_key(series))
-    style.title(figure, "find_batch")
+    name_rows(axes, list(looks))
+    name_axis(axes, "million finds per second, 1 thread")
+    style.head(figure, "find_batch", grey_key(series))
     measured = [m for p in pairs for m in p]
     return Chart(f"{run.name}-batch", "find_batch", figure, sentences.batch(pairs), footer(run, measured), points,
                  exact=exact(measured), rows=figures(points, "index, million/s", with_range(names.number)))
@@ -282,11 +307,12 @@ def reopen(run, measurements):
     measurements = list({m.index: m for m in sorted(measurements, key=lambda m: -m.threads)}.values())
     looks = {_label(m): look for m, look in
              zip(measurements, style.looks_of_indexes([m.index for m in measurements]).values())}
-    points = [Point(_label(m), "reopen", m.latency("max") / 1e6, n=m.n, unit="ms", invalid=m.invalid) for m in measurements]
-    figure, [axes] = style.panel(bar_height(len(points), 1))
+    points = [Point(_label(m), "reopen", m.latency("max") / 1e6, *(end / 1e6 for end in m.latency_range("max")), m.n, "ms", m.invalid)
+              for m in measurements]
+    figure, [axes] = style.panel(bar_height(list(looks), 1))
     draw_bars(axes, list(looks), ["reopen"], points, lambda x, _: looks[x])
-    axes.set_yticks(range(len(looks)), list(looks))
-    axes.set_xlabel("milliseconds until the first operation may start")
+    name_rows(axes, list(looks))
+    name_axis(axes, "milliseconds until the first operation may start")
     style.title(figure, "Close and open again")
     table = [["index", "entries", "milliseconds"]]
     table += [[p.x, names.count(m.repeats[-1].get("entries") or run.records or 0), names.number(p.value)]

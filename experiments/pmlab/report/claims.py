@@ -1,17 +1,24 @@
 """The scorecard: every claim, on every medium that shows it, with the figures that decided."""
 
+import math
+
 from . import names, provenance
 from .chart import Link, Table
 from .sections import anchor_of
 
 NO_BREAK = "\u00a0"
 SIGNS = {"reproduced": "✓", "not reproduced": "✗", "undecided": "?"}
-OF_MEMORY, OF_STORES = "M", "U"  # claims on the memory itself, and on stores, begin with it
+BY_CONSTRUCTION = "by construction"  # true of any measurement: not counted
+# What claims are about, by the first letter of their ids.
+SOURCES = {"I": "Indexes", "M": "The memory itself", "U": "Chunk store", "K": "Key-value SSD", "H": "Tiered store"}
+OTHERS = "Others"
 
 
 def _figure(value, unit):
     if value is None:
         return "–"
+    if not math.isfinite(value):
+        return "no number"
     if unit == "ns":
         return names.duration(value)
     if unit == "x":
@@ -35,30 +42,46 @@ def _condition(condition):
         text += " – it is not"
     elif condition["holds"] is None and condition["measured"] is not None:
         text += " – undecided: its spread crosses the limit"
-    if (known := condition["published"]) is not None:
+    if stated := condition.get("stated"):
+        text += f" (stated: {stated})"
+    if (known := public(condition)) is not None:
         low, high = condition["at_least"], condition["at_most"]
         outside = (low is not None and known < low) or (high is not None and known > high)
         text += f" (published: {_figure(known, condition['unit'])}{', which is not either' if outside else ''})"
     return text
 
 
+def public(condition):
+    """The same quantity of other published measurements of the device; None: there are none. Verdicts that do not have what the
+    source states have it as `published`."""
+    return condition.get("public") if "stated" in condition else condition["published"]
+
+
 def _text(claim):
-    """With the part of the published measurement that something else stands for."""
-    stand_in = claim.get("stand_in")
-    return f"{claim['id']}: {claim['claim']}" + (f" [stand-in: {stand_in}]" if stand_in else "")
+    """With the part of the published measurement that something else stands for, and why it is no evidence."""
+    notes = [(what, claim[key]) for what, key in (("stand-in", "stand_in"), ("by construction", "by_construction")) if claim.get(key)]
+    return f"{claim['id']}: {claim['claim']}" + "".join(f" [{what}: {note}]" for what, note in notes)
 
 
-def _sign(verdict):
+def signed(verdict):
+    """The verdict behind its sign; one that is not known has a dash."""
     return f"{SIGNS.get(verdict, '–')} {verdict}".replace(" ", NO_BREAK)
+
+
+def _counts(verdicts):
+    """"3 reproduced, 1 undecided, beside 2 by construction": of names of verdicts."""
+    counts = {}
+    for verdict in verdicts:
+        counts[verdict] = counts.get(verdict, 0) + 1
+    beside = counts.pop(BY_CONSTRUCTION, 0)
+    parts = [f"{count} {verdict}" for verdict, count in sorted(counts.items(), key=lambda item: -item[1])]
+    return ", ".join(parts or ["none"]) + (f", beside {beside} {BY_CONSTRUCTION}" if beside else "")
 
 
 def summary(verdicts):
     """How many claims had which verdict, in one sentence."""
-    counts = {}
-    for claim in verdicts.claims:
-        counts[claim["verdict"]] = counts.get(claim["verdict"], 0) + 1
-    parts = [f"{count} {verdict}" for verdict, count in sorted(counts.items(), key=lambda item: -item[1])]
-    return f"{len(verdicts.claims)} claims on {provenance.medium_line([verdicts.medium])}: {', '.join(parts)}."
+    return (f"{many(len(verdicts.claims), 'claim')} on {provenance.medium_line([verdicts.medium])}: "
+            f"{_counts(claim['verdict'] for claim in verdicts.claims)}.")
 
 
 def scorecard(verdicts):
@@ -68,14 +91,8 @@ def scorecard(verdicts):
         lines = [_condition(c) for c in claim["conditions"]]
         if claim["reason"]:
             lines = [claim["reason"], *(line for line, c in zip(lines, claim["conditions"]) if c["measured"] is not None)]
-        rows.append([_text(claim), _sign(claim["verdict"]), "\n".join(lines)])
+        rows.append([_text(claim), signed(claim["verdict"]), "\n".join(lines)])
     return Table(rows, f"On {provenance.medium_line([verdicts.medium])}", summary(verdicts), prose=True)
-
-
-def _number_of(claim):
-    """Memory first, stores last."""
-    letter = claim["id"][0]
-    return {OF_MEMORY: 0, OF_STORES: 2}.get(letter, 1), int(claim["id"][1:])
 
 
 def _deciding(claim):
@@ -88,71 +105,62 @@ def _deciding(claim):
     return None
 
 
-def _deciding_text(claim):
-    condition = _deciding(claim)
-    if condition is None:
-        return claim["reason"] or ""
-    return f"{_figure(condition['measured'], condition['unit'])} ({condition['rule']})"
-
-
-def _flips(claims, media):
+def _flips(claims):
     """Claims that one medium reproduces and another one does not."""
     found = []
     for claim_id, on in claims.items():
-        verdicts = {m: on[m]["verdict"] for m in media if m in on}
-        yes = [m for m, v in verdicts.items() if v == "reproduced"]
-        no = [m for m, v in verdicts.items() if v == "not reproduced"]
+        yes, no = ([m for m, claim in on.items() if claim["verdict"] == v] for v in ("reproduced", "not reproduced"))
         if yes and no:
             found.append(f"{claim_id} holds on {names.enumerate_words(yes)} and not on {names.enumerate_words(no)}")
-    return f" Where the verdict depends on the device: {'; '.join(found)}." if found else ""
+    return f"The verdict depends on the device: {'; '.join(found)}." if found else ""
 
 
-def overview(results):
-    """Claims against media, with the figure that decided and where it is shown; None where nothing was judged."""
-    media = [v.medium for v in results.verdicts]
-    if not media:
-        return None
-    claims = {}
-    for verdicts in results.verdicts:
-        for claim in verdicts.claims:
-            claims.setdefault(claim["id"], {})[verdicts.medium] = claim
-    ordered = dict(sorted(claims.items(), key=lambda item: _number_of(next(iter(item[1].values())))))
-    feeding = {c: e for e in reversed(results.experiments) for c in e.claims}
-    rows = [["claim", *media, "shown in"]]
-    for claim_id, on in ordered.items():
-        text = _text(next(iter(on.values())))
-        cells = [f"{_sign(on[m]['verdict'])}\n{_deciding_text(on[m])}" if m in on else "" for m in media]
-        experiment = feeding.get(claim_id)
-        rows.append([text, *cells,
-                     Link(experiment.title, f"#{anchor_of(experiment.name)}") if experiment else ""])
-    sentence = " ".join(summary(v) for v in results.verdicts) + _flips(ordered, media)
-    return Table(rows, "", sentence, prose=True)
+def _on(medium, claim):
+    """A verdict on one medium, with the quantity that decided, in a line."""
+    c = _deciding(claim)
+    why = claim["reason"] or ""
+    if c:
+        why = f"{c['what']}: {_figure(c['measured'], c['unit'])}{_spread(c)}; must be {c['rule']}"
+        why += f"; stated: {c['stated']}" if c.get("stated") else ""
+    return f"{signed(claim['verdict'])} on {medium}" + (f": {why}" if why else "")
 
 
-def verdict_lines(results, subject):
-    """The verdicts, one line for each claim and medium, with the quantity that decided: rows of a table. `subject`: of the
-    claims whose ids begin so; "": of those on neither memory nor stores."""
-    rows = [["claim", "verdict", "on", "quantity that decided"]]
-    for verdicts in results.verdicts:
-        for claim in verdicts.claims:
-            letter = claim["id"][0]
-            if (letter if letter in (OF_MEMORY, OF_STORES) else "") != subject:
-                continue
-            c = _deciding(claim)
-            rows.append([_text(claim), _sign(claim["verdict"]), verdicts.medium,
-                         f"{c['what']}: {_figure(c['measured'], c['unit'])}{_spread(c)}; must be {c['rule']}" if c
-                         else claim["reason"] or ""])
-    rows[1:] = sorted(rows[1:], key=lambda row: int(row[0][1:].split(":")[0]))
-    for above, row in reversed(list(zip(rows[1:], rows[2:]))):
-        if above[0] == row[0]:
-            row[0] = ""
-    return rows
-
-
-def counts(rows):
-    """"21 reproduced, 5 not reproduced", of rows of `verdict_lines`."""
+def _by_source(results):
+    """source -> claim id -> medium -> claim, in the order of SOURCES."""
     found = {}
-    for row in rows[1:]:
-        verdict = row[1].split(NO_BREAK, 1)[1].replace(NO_BREAK, " ")
-        found[verdict] = found.get(verdict, 0) + 1
-    return ", ".join(f"{count} {verdict}" for verdict, count in sorted(found.items(), key=lambda item: -item[1]))
+    for verdicts in results.verdicts:
+        for claim in verdicts.claims:
+            source = SOURCES.get(claim["id"][0], OTHERS)
+            found.setdefault(source, {}).setdefault(claim["id"], {})[verdicts.medium] = claim
+    return {source: dict(sorted(found[source].items(), key=lambda item: (item[0][0], int(item[0][1:]))))
+            for source in [*SOURCES.values(), OTHERS] if source in found}
+
+
+def by_source(results):
+    """A table for each source: a row for each claim, with its verdict on each medium and where it is shown."""
+    feeding = {c: e for e in reversed(results.experiments) for c in e.claims}
+    tables = []
+    for source, claims in _by_source(results).items():
+        rows = [["claim", "verdicts", "shown in"]]
+        for claim_id, on in claims.items():
+            experiment = feeding.get(claim_id)
+            rows.append([_text(next(iter(on.values()))), "\n".join(_on(*one) for one in on.items()),
+                         Link(experiment.title, f"#{anchor_of(experiment.name)}") if experiment else ""])
+        every = [claim["verdict"] for on in claims.values() for claim in on.values()]
+        title = f"{source}: {many(len(claims), 'claim')}, {many(len(every), 'verdict')}: {_counts(every)}"
+        tables.append(Table(rows, title, _flips(claims), prose=True))
+    return tables
+
+
+def many(count, noun):
+    return f"{count} {noun}{'s' if count != 1 else ''}"
+
+
+def line(results):
+    """All verdicts in one line; empty where nothing was judged."""
+    every = [(claim["id"], claim["verdict"]) for verdicts in results.verdicts for claim in verdicts.claims]
+    if not every:
+        return ""
+    media = len({verdicts.medium for verdicts in results.verdicts})
+    return (f"{many(len({claim for claim, _ in every}), 'published claim')} on {many(media, 'medium').replace('mediums', 'media')}, "
+            f"{many(len(every), 'verdict')}: {_counts(verdict for _, verdict in every)}.")

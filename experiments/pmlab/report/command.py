@@ -7,7 +7,9 @@ from ..errors import FAILURE, SUCCESS, Failure
 
 EPILOG = """  pmlab report results/mine
   pmlab report results/mine --publish results/quick
-  pmlab report --compare results/before results/after --out compare.html"""
+  pmlab report results/mine --paper figures
+  pmlab report --compare results/before results/after --out compare.html
+  pmlab report --compare results/quick results/mine"""
 
 
 def command_line():
@@ -15,11 +17,14 @@ def command_line():
     parser = Parser(prog="pmlab report", epilog=EPILOG, description="Makes a page of results: claims, charts, comparisons")
     parser.add_argument("folder", nargs="*", metavar="FOLDER",
                         help="what `pmlab run --out` wrote; the page is its index.html")
-    parser.add_argument("--compare", nargs=2, metavar=("A", "B"), help="two folders side by side, with ratios of B to A")
+    parser.add_argument("--compare", nargs=2, metavar=("A", "B"),
+                        help="two folders side by side, published ones too, with ratios of B to A")
     parser.add_argument("--out", type=Path, metavar="FILE",
                         help="the page; if not given index.html of FOLDER, or compare.html of B")
     parser.add_argument("--publish", type=Path, metavar="DIR",
                         help="also write page, charts, claims and figures to DIR, without raw files: small enough for a repository")
+    parser.add_argument("--paper", type=Path, metavar="DIR",
+                        help="instead of the page: each chart as PDF, SVG and CSV in DIR, without title and foot, and their captions")
     parser.add_argument("--headline", action="store_true", help="also print the headline figures")
     return parser
 
@@ -38,6 +43,8 @@ def _checked(given):
         raise Failure("a report is of one folder of results", "give one, or --compare A B for two side by side")
     if given.publish and given.compare:
         raise Failure("--publish is for one folder of results", "leave --compare out, or --publish")
+    if given.paper and (given.compare or given.publish or given.out):
+        raise Failure("--paper writes charts, and no page", "leave out --compare, --publish and --out, or --paper")
     if given.publish and given.publish.resolve() == Path(given.folder[0]).resolve():
         raise Failure(f"--publish {given.publish} is the folder of the results itself", 
                       "name another folder, such as results/quick")
@@ -61,6 +68,8 @@ def main(arguments):
     from . import writing
     if given.compare:
         target = writing.compare(*folders, given.out)
+    elif given.paper:
+        target = writing.paper(folders[0], given.paper)
     else:
         target = writing.report(folders[0], given.out, given.publish, given.headline)
     print(f"report: {target}")

@@ -5,46 +5,115 @@ from dataclasses import dataclass
 
 from . import names, provenance, style
 from .chart import Chart, Point, Table
+from .charts import bar_height, name_axis, name_rows, threads_text
 from .results import BadResults
 from .sections import Section
 
 NOT_SHOWN = {"load"}
 SHOWN_CHANGES = 12
 SAME = 0.02  # ratios that near to 1 are no change
+# Their figures are in other charts, too.
+OF_FIRST_SCREEN = ("thesis", "ranking")
+
+
+@dataclass
+class Side:
+    """A figure in one of the sets."""
+
+    value: float
+    low: float
+    high: float
+    n: int
 
 
 @dataclass
 class Pair:
-    """The same measurement in both sets."""
+    """The same figure in both sets."""
 
-    run: object
-    before: object
-    after: object
+    group: str  # what stands in one chart
+    series: str
+    of: list  # columns of the table, below `columns` of its comparison
+    before: Side
+    after: Side
+    unit: str  # "/s": more is better
 
     @property
     def ratio(self):
-        return self.after.throughput / self.before.throughput
+        return self.after.value / self.before.value
+
+    @property
+    def alike(self):
+        """The ranges overlap, or the figures are nearly equal."""
+        overlap = self.before.low <= self.after.high and self.after.low <= self.before.high
+        return overlap or abs(self.ratio - 1) <= SAME
 
     @property
     def label(self):
-        m = self.before
-        threads = f"{m.threads} thread{'s' if m.threads != 1 else ''}"
-        return f"{self.run.name}: {names.index_title(m.index)}, {names.noun(m.phase) if m.phase in names.NOUNS else m.phase}, {threads}"
+        return f"{self.group}: {', '.join(filter(None, [self.series, *map(str, self.of)]))}"
 
 
-def pairs_of(first, second):
-    """What both have, in the order of the first. Throws BadResults if that is nothing."""
-    found = []
-    others = {(r.name, m.index, m.phase, m.threads, m.batch): m for r in second.runs for m in r.measurements}
-    for run in first.runs:
+@dataclass
+class Comparison:
+    """`of`: what the charts are about; `columns`: names of what tells the figures of one series apart."""
+
+    pairs: list
+    verdicts: list  # of the first, of the second
+    origins: list
+    columns: list
+    titles: dict  # group -> title
+    footers: dict  # group -> where its figures come from
+
+
+def _side(m):
+    return Side(m.throughput, *m.throughput_range, m.n)
+
+
+def _keys(m):
+    """What a measurement of a store has more to be told apart by."""
+    return getattr(m, "keys", {})
+
+
+def _identity(run, m):
+    return run.name, m.index, m.phase, m.threads, m.batch, tuple(_keys(m).items())
+
+
+def of_results(first, second):
+    """Two sets with raw files: all that `pmlab bench` and `stores` measured. Raises BadResults: nothing in common."""
+    pairs, footers = [], {}
+    experiments = {e.name: e.title for e in first.experiments}
+    others = {_identity(r, m): m for r in [*second.runs, *second.stores] for m in r.measurements}
+    for run in [*first.runs, *first.stores]:
         for m in run.measurements:
-            other = others.get((run.name, m.index, m.phase, m.threads, m.batch))
+            other = others.get(_identity(run, m))
             if m.phase not in NOT_SHOWN and other and m.throughput and other.throughput:
-                found.append(Pair(run, m, other))
-    if not found:
-        raise BadResults(f"{first.folder} and {second.folder} have no measurement in common",
-                         "give two runs of the same experiments")
-    return found
+                of_store = [value for key, value in _keys(m).items() if key != "store"]
+                pairs.append(Pair(run.name, names.index_title(m.index), [" ".join([names.short_phase(m.phase), *of_store]),
+                                                                         threads_text(m.threads)], _side(m), _side(other), "/s"))
+                footers.setdefault(run.name, provenance.footer(run, [m]))
+
+    def title(name):
+        experiment, _, cell = name.partition("/")
+        return experiments.get(experiment, experiment) + (f", {cell}" if cell not in ("", "all") else "")
+    return _checked(Comparison(pairs, [first.verdicts, second.verdicts], [_origin(first), _origin(second)], ["phase", "threads"],
+                               {name: title(name) for name in footers}, footers))
+
+
+def of_figures(first, second):
+    """Two sets one of which is published: all that is drawn in charts of both."""
+    pairs = []
+    for (chart, panel, series, x), before in first.drawn.items():
+        after = second.drawn.get((chart, panel, series, x))
+        if after and before.value > 0 and after.value > 0 and not chart.startswith(OF_FIRST_SCREEN):
+            pairs.append(Pair(chart, series, [panel, x], *(Side(d.value, d.low, d.high, d.n) for d in (before, after)), before.unit))
+    charts, both = {p.group: p.group for p in pairs}, f"{first.folder.name} · {second.folder.name}"
+    return _checked(Comparison(pairs, [first.verdicts, second.verdicts], [str(first.folder), str(second.folder)], ["panel", "x"],
+                               charts, dict.fromkeys(charts, both)))
+
+
+def _checked(comparison):
+    if not comparison.pairs:
+        raise BadResults("the two folders have no figure in common", "give two runs of the same experiments")
+    return comparison
 
 
 def _mean(ratios):
@@ -52,52 +121,56 @@ def _mean(ratios):
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
-def _chart(name, title, pairs, footer):
-    by_index = {}
+def _text(value, unit):
+    return names.rate(value) if unit == "/s" else f"{names.number(value)} {unit}".strip()
+
+
+def _chart(comparison, name, pairs):
+    by_series = {}
     for p in pairs:
-        by_index.setdefault(p.before.index, []).append(p.ratio)
-    labels = [names.index_title(i) for i in by_index]
-    means = [_mean(r) for r in by_index.values()]
-    figure, [axes] = style.panel(1.0 + 0.26 * len(labels))
+        by_series.setdefault(p.series, []).append(p.ratio)
+    labels, means = list(by_series), [_mean(r) for r in by_series.values()]
+    figure, [axes] = style.panel(bar_height(labels, 1) + 0.2)
     points = []
-    for y, ratios in enumerate(by_index.values()):
+    more_is_better = pairs[0].unit.endswith("/s")
+    for y, ratios in enumerate(by_series.values()):
         points.append(Point(labels[y], "second over first", means[y], min(ratios), max(ratios), unit="ratio"))
+        colour = style.INK if not more_is_better else style.BETTER if means[y] >= 1 else style.WORSE
         axes.plot([min(ratios), max(ratios)], [y, y], color=style.LINE, linewidth=1.2)
-        axes.plot([means[y]], [y], marker="o", color=style.BETTER if means[y] >= 1 else style.WORSE, markersize=7)
+        axes.plot([means[y]], [y], marker="o", color=colour, markersize=7)
         axes.text(means[y], y - 0.2, names.times(means[y]), ha="center", va="bottom", fontsize=8)
     axes.axvline(1, color=style.INK, linewidth=0.8, linestyle="--")
-    axes.set_yticks(range(len(labels)), labels)
+    name_rows(axes, labels)
     axes.set_ylim(len(labels) - 0.4, -0.7)
-    axes.set_xlabel("throughput, second over first; line: range of phases and threads")
+    name_axis(axes, f"{pairs[0].unit.removeprefix('/s') or 'operations/s'}, second over first")
     axes.grid(axis="x")
-    style.title(figure, title)
+    style.title(figure, comparison.titles[name])
     best, worst = max(zip(means, labels)), min(zip(means, labels))
     sentence = f"In the mean {names.times(_mean([p.ratio for p in pairs]))} of the first set over {len(pairs)} figures"
     sentence += f"; from {names.times(worst[0])} ({worst[1]}) to {names.times(best[0])} ({best[1]})." if len(labels) > 1 else "."
-    rows = [["index", "phase", "threads", "first, operations/s", "second, operations/s", "ratio"]]
-    rows += [[names.index_title(p.before.index), names.phase_title(p.before.phase), p.before.threads,
-              f"{p.before.throughput:,.0f}", f"{p.after.throughput:,.0f}", names.times(p.ratio)] for p in pairs]
-    repeats = sorted({m.n for p in pairs for m in (p.before, p.after)})
-    return Chart(f"compare-{name}", title, figure, sentence, footer, points, rows=rows, said=(
-        f"Dots: geometric mean of the ratios of all phases and threads; lines: lowest and highest; n = "
+    rows = [["series", *comparison.columns, "first", "second", "ratio"]]
+    rows += [[p.series, *p.of, _text(p.before.value, p.unit), _text(p.after.value, p.unit), "alike" if p.alike else names.times(p.ratio)]
+             for p in pairs]
+    repeats = sorted({side.n for p in pairs for side in (p.before, p.after)})
+    return Chart(f"compare-{name}", comparison.titles[name], figure, sentence, comparison.footers[name], points, rows=rows, said=(
+        f"Dots: geometric mean of the ratios; lines: lowest and highest of the {' and '.join(comparison.columns)}; n = "
         f"{' to '.join(map(str, dict.fromkeys((repeats[0], repeats[-1]))))} repeats of each figure."))
 
 
 def _changes(pairs):
     """The figures that changed most, either way."""
-    changed = sorted((p for p in pairs if abs(p.ratio - 1) > SAME), key=lambda p: -abs(math.log(p.ratio)))[:SHOWN_CHANGES]
+    changed = sorted((p for p in pairs if not p.alike), key=lambda p: -abs(math.log(p.ratio)))[:SHOWN_CHANGES]
     rows = [["figure", "first", "second", "ratio"]]
-    rows += [[p.label, names.rate(p.before.throughput), names.rate(p.after.throughput), names.times(p.ratio)]
-             for p in changed]
+    rows += [[p.label, _text(p.before.value, p.unit), _text(p.after.value, p.unit), names.times(p.ratio)] for p in changed]
     same = sum(abs(p.ratio - 1) <= SAME for p in pairs)
-    return Table(rows, "Largest changes", f"{same} of {len(pairs)} figures are within {100 * SAME:.0f} % of each other.")
+    overlapping = sum(p.alike for p in pairs) - same
+    text = f"{same} of {len(pairs)} figures are within {100 * SAME:.0f} % of each other"
+    return Table(rows, "Largest changes", text + (f"; the ranges of {overlapping} others overlap." if overlapping else "."))
 
 
 def _verdicts(first, second):
     """Claims whose verdict is another one."""
-    def all_of(results):
-        return {(v.medium, c["id"]): c["verdict"] for v in results.verdicts for c in v.claims}
-    before, after = all_of(first), all_of(second)
+    before, after = ({(v.medium, c["id"]): c["verdict"] for v in verdicts for c in v.claims} for verdicts in (first, second))
     both = [k for k in before if k in after]
     if not both:
         return None
@@ -113,18 +186,14 @@ def _origin(results):
             f"{machine.get('compiler', '?')}")
 
 
-def sections_of(first, second):
+def sections_of(comparison):
     """The comparison, as sections of a page."""
-    pairs = pairs_of(first, second)
-    found = [Section("What changed", f"First: {_origin(first)}. Second: {_origin(second)}.",
-                     tables=[t for t in (_verdicts(first, second), _changes(pairs)) if t])]
-    titles = {e.name: e.title for e in first.experiments}
+    first, second = comparison.origins
+    found = [Section("What changed", f"First: {first}. Second: {second}.",
+                     tables=[t for t in (_verdicts(*comparison.verdicts), _changes(comparison.pairs)) if t])]
     groups = {}
-    for p in pairs:
-        groups.setdefault(p.run.name, []).append(p)
-    for name, of_run in groups.items():
-        experiment, _, cell = name.partition("/")
-        title = titles.get(experiment, experiment) + (f", {cell}" if cell not in ("", "all") else "")
-        footer = provenance.footer(of_run[0].run, [p.before for p in of_run])
-        found.append(Section(title, "", [_chart(name, title, of_run, footer)]))
+    for p in comparison.pairs:
+        groups.setdefault(p.group, []).append(p)
+    for name, pairs in groups.items():
+        found.append(Section(comparison.titles[name], "", [_chart(comparison, name, pairs)]))
     return found

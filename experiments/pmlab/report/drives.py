@@ -4,7 +4,8 @@ from statistics import median
 
 from . import names, provenance, style
 from .chart import Chart, Point, Table
-from .charts import bar_height, draw_bars, figures, grey_key, shade_of, with_range
+from .charts import bar_height, draw_bars, figures, grey_key, name_axis, name_rows, shade_of, with_range
+from .panels import Panels
 
 _RANDOM = "random-{}/bytes=4096/depth={}"
 _DURABLE = (("completed", _RANDOM.format("write", 1)), ("with its flush", _RANDOM.format("write", 1) + "/until=flush"),
@@ -35,18 +36,16 @@ def _chart(drives, name, title, points, series, unit, said):
     places = [label(d) for d in drives if any(p.x == label(d) for p in points)]
     panels = list(dict.fromkeys(p.panel for p in points))
     looks = style.looks_of_series(places)
-    figure, axes = style.panels(bar_height(len(places), len(series)) + 0.15, len(panels))
-    for number, (panel, one) in enumerate(zip(panels, axes)):
-        draw_bars(one, places, series, [p for p in points if p.panel == panel], lambda x, _: looks[x], shade_of(series))
-        one.set_yticks(range(len(places)), places if number % 3 == 0 else [""] * len(places))
-        if panel:
-            one.set_title(panel, fontsize=9, loc="left")
-        one.set_xlabel(unit, fontsize=8)
-    style.head(figure, axes, title, grey_key(series) if len(series) > 1 else [])
+
+    def draw(axes, number, with_names):
+        draw_bars(axes, places, series, [p for p in points if p.panel == panels[number]], lambda x, _: looks[x], shade_of(series))
+        name_rows(axes, places, with_names)
+        name_axis(axes, unit)
+    drawn = Panels(title, panels, draw, bar_height(places, len(series)), lambda _: grey_key(series) if len(series) > 1 else []).drawn()
     machine = drives[0].machine
     footer = (f"{names.enumerate_words(places)} · docs/drive-profiles.md\n"
               f"{provenance.commit_line(machine)} · {provenance.machine_line(machine)}")
-    return Chart(f"drives-{name}", title, figure, said, footer, points,
+    return Chart(f"drives-{name}", title, drawn.whole, said, footer, points, parts=drawn.parts, key=drawn.key,
                  exact=all(d.medium.startswith("simulated:") for d in drives),
                  rows=figures(points, f"drive, {unit}", with_range(names.number)))
 
@@ -68,7 +67,7 @@ def _peaks(drives):
 
 
 def _durable(drives):
-    points = [Point(label(d), series, case["latency_ns"]["p50"] / 1e3, n=case["repetitions"], unit="us")
+    points = [Point(label(d), series, case["latency_ns"]["p50"] / 1e3, n=case["repetitions"], unit="us")  # of all repetitions
               for d in drives for series, name in _DURABLE if (case := _measured(d, name))]
     slowest = max((p for p in points if p.series == "with its flush"), key=lambda p: p.value, default=None)
     said = (f"A write with its flush takes longest on {slowest.x}, {names.number(slowest.value)} us; a drive with capacitors has "

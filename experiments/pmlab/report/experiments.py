@@ -4,15 +4,16 @@ there is a chart of its own."""
 import re
 from dataclasses import dataclass
 
-from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 from . import charts, names, provenance, style
-from .chart import Chart, Point
+from .chart import Chart, Point, overlap
+from .panels import Panels
 from .quantities import QUANTITIES
 
 NOT_SHOWN = {"load"}  # phases that only prepare
 LOGARITHMIC_FROM = 50  # times the lowest value
+ALIKE = "each of {}, which are alike,"
 MANY_CONTESTS = 4  # more than that are counted, not listed
 GROWING = ("threads", "records", "batch", "size", "value", "depth", "ring", "devices")  # axes that are counts
 
@@ -129,7 +130,7 @@ def _draw_bars(axes, wanted, points, places, looks, first):
         charts.draw_bars(axes, shown, series, points, lambda x, _: style.Look(rows[x].colour, 0, ""), charts.shade_of(series))
     else:
         charts.draw_bars(axes, shown, series, points, lambda _, s: looks[s])
-    axes.set_yticks(range(len(shown)), shown if first else [""] * len(shown))
+    charts.name_rows(axes, shown, first)
 
 
 def _key(wanted, looks, axes):
@@ -139,12 +140,11 @@ def _key(wanted, looks, axes):
         return list(handles.values())
     if wanted["x"] == "index":
         return charts.grey_key(list(looks)) if len(looks) > 1 else []
-    return [Patch(facecolor=look.colour, edgecolor=style.PAPER, alpha=look.shade, label=s)
-            for s, look in looks.items()]
+    return style.patches(looks)
 
 
 def _contests(points, wanted):
-    """{where: {contender: value}}: indexes contend where the chart has them as rows or as series, otherwise the series
+    """{where: {contender: point}}: indexes contend where the chart has them as rows or as series, otherwise the series
     do. An axis that grows counts with its end alone."""
     rows_contend = wanted["x"] in ("index", "store")
     last = points[-1].x if wanted["x"] in GROWING else None
@@ -152,15 +152,19 @@ def _contests(points, wanted):
     for p in points:
         if not p.invalid and last in (None, p.x):
             contender, place = (p.x, p.series) if rows_contend else (p.series, p.x if last is None else "")
-            found.setdefault(names.lower_first(", ".join(filter(None, (p.panel, place)))), {})[contender] = p.value
+            found.setdefault(names.lower_first(", ".join(filter(None, (p.panel, place)))), {})[contender] = p
     return found
 
 
-def _leader(values, quantity):
-    """(who, how far the last one is behind as a ratio or None)."""
-    ranked = sorted(values.items(), key=lambda item: item[1], reverse=quantity.more_is_better)
-    low, high = sorted((ranked[0][1], ranked[-1][1]))
-    return ranked[0][0], high / low if low > 0 and len(ranked) > 1 else None
+def _leader(points, quantity):
+    """(who, how far the last one is behind as a ratio or None). Contenders whose ranges overlap that of the best are alike; where
+    all are, none is behind."""
+    ranked = sorted(points.items(), key=lambda item: item[1].value, reverse=quantity.more_is_better)
+    best = ranked[0][1]
+    together = [who for who, point in ranked if point is best or overlap(point, best)]
+    low, high = sorted((best.value, ranked[-1][1].value))
+    behind = high / low if low > 0 and len(together) < len(ranked) else None
+    return (ALIKE.format(names.enumerate_words(together)) if len(together) > 1 else together[0]), behind
 
 
 def _sentence(quantity, wanted, points):
@@ -169,8 +173,8 @@ def _sentence(quantity, wanted, points):
     if not contests:
         return "No figure of this chart is valid."
     wins = {}
-    for where, values in contests.items():
-        leader, ratio = _leader(values, quantity)
+    for where, contenders in contests.items():
+        leader, ratio = _leader(contenders, quantity)
         wins.setdefault(leader, []).append((where, ratio))
     last = f"With {label_of(wanted['x'], points[-1].x, [])} " if wanted["x"] in GROWING else ""
     if len(contests) > MANY_CONTESTS:
@@ -214,32 +218,29 @@ def _chart(experiment, wanted, quantity, panels):
     labels = {line: label_of(series, line, lines) for line in lines}
     looks = _looks(series, lines, labels)
     is_lines = wanted["kind"] == "lines"
-    rows = -(-len(panels) // 3)
-    inches = style.width_of(len(panels), [] if is_lines else [_axis_label(x, p, places) for p in places])
-    key_rows = -(-len(lines) // style.key_columns(list(labels.values()), inches))
-    height = (2.7 if is_lines else charts.bar_height(len(places), len(lines))) * rows + 0.16 * (key_rows if len(lines) > 1 else 0)
-    figure, axes = style.panels(height, len(panels), inches)
-    drawn = []
-    for number, ((panel, found), one) in enumerate(zip(panels.items(), axes)):
-        points = _points_of(found, wanted, quantity, places, labels, _panel_title(panel) if len(panels) > 1 else "")
-        values = [p.value for p in points.values()]
-        log = is_lines and min(values) > 0 and max(values) / min(values) >= LOGARITHMIC_FROM
+    titles = [_panel_title(panel) if len(panels) > 1 else "" for panel in panels]
+    shown = [list(_points_of(found, wanted, quantity, places, labels, title).values())
+             for title, found in zip(titles, panels.values())]
+
+    def draw(axes, number, with_names):
+        points = shown[number]
         if is_lines:
-            _draw_lines(one, wanted, points.values(), places, looks, log)
-            one.set_ylabel(quantity.axis + (" (log scale)" if log else ""))
+            values = [p.value for p in points]
+            log = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC_FROM
+            _draw_lines(axes, wanted, points, places, looks, log)
+            axes.set_ylabel(quantity.axis + (" (log scale)" if log else ""))
         else:
-            _draw_bars(one, wanted, list(points.values()), places, looks, number % 3 == 0)
-            one.set_xlabel(quantity.axis)
-        if len(panels) > 1:
-            one.set_title(_panel_title(panel), fontsize=9, loc="left")
-        drawn += points.values()
+            _draw_bars(axes, wanted, points, places, looks, with_names)
+            charts.name_axis(axes, quantity.axis)
     only = _panel_title(next(iter(panels))) if len(panels) == 1 else ""
-    style.head(figure, axes, f"{experiment.title}{f': {only}' if only else ''}",
-               _key(wanted, looks, axes) if len(lines) > 1 else [], key_rows)
+    height = 2.7 if is_lines else charts.bar_height([_axis_label(x, p, places) for p in places], len(lines))
+    figure = Panels(f"{experiment.title}{f': {only}' if only else ''}", titles, draw, height,
+                    lambda axes: _key(wanted, looks, axes) if len(lines) > 1 else []).drawn()
+    drawn = [p for points in shown for p in points]
     order = [_axis_label(x, p, places) for p in places]
     measurements = [f.measurement for f in everything]
     records = list(dict.fromkeys(names.count(f.run.records) for f in everything if f.run.records))
-    return Chart(f"{experiment.name}-{wanted['y']}", figure=figure, title=experiment.title,
+    return Chart(f"{experiment.name}-{wanted['y']}", figure=figure.whole, parts=figure.parts, key=figure.key, title=experiment.title,
                  sentence=_sentence(quantity, wanted, sorted(drawn, key=lambda p: order.index(p.x))),
                  footer=provenance.footer(everything[0].run, measurements,
                                           f"{records[0]} to {records[-1]}" if len(records) > 1 else None),

@@ -1,13 +1,12 @@
-"""The first screen: the thesis with its two charts, the ranking of all indexes, the verdicts, and what ran where."""
+"""The first screen: the thesis with its charts, what ran where, the answers, and the ranking of all indexes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .. import indexes
 from . import charts, names, provenance, style
+from .thesis import thesis
 
-HYBRIDS = ("hybrid_index", "hybrid_index_plus")
 RANKED = ("read", "insert", "scan")
-SHOWN_BY = 1.1  # a lead of a tenth and more is one
 BUSY_SHARE = 0.5  # of the CPUs, before the run
 DISTURBING_CPUS = 0.2  # of other programs, while a cell runs
 
@@ -15,73 +14,20 @@ HAN21 = ("S. Han, Z. Xiong, D. Jiang, J. Xiong: Rethinking and Optimising Index 
          "(基于持久化内存的索引设计重新思考与优化, in Chinese). State Key Laboratory of Computer Architecture, Institute of "
          "Computing Technology, Chinese Academy of Sciences. Journal of Computer Research and Development 58(2), 2021.")
 
-# What a device profile stands for, in the words of the thesis.
-DEVICES = {"aep": "Optane as it was measured: reads slowly, writes almost like DRAM",
-           "classic": "what older work assumed: reads like DRAM, writes slowly"}
-
-
-@dataclass
-class Thesis:
-    sentence: str
-    charts: list = field(default_factory=list)
-
 
 @dataclass
 class FirstScreen:
-    thesis: Thesis  # or None
+    thesis: object  # Thesis, or None
     ranking: object  # Chart, or None
 
     @property
     def charts(self):
-        return [*(self.thesis.charts if self.thesis else []), *([self.ranking] if self.ranking else [])]
+        of_thesis = [self.thesis.overview, *self.thesis.charts] if self.thesis else []
+        return [*of_thesis, *([self.ranking] if self.ranking else [])]
 
 
 def first_screen(results):
     return FirstScreen(thesis(results), ranking(results))
-
-
-def _finds_of_hybrids(results):
-    """profile -> (run, finds of the two hybrid indexes), one run for each device of the thesis."""
-    found = {}
-    for profile in DEVICES:
-        for run in results.runs:
-            finds = [m for m in run.find(phase="read") if m.index in HYBRIDS and m.throughput]
-            if provenance.profile_line([run.medium]) == f"profile {profile}" and len({m.index for m in finds}) == 2:
-                found.setdefault(profile, (run, finds))
-    return found if len(found) == len(DEVICES) else {}
-
-
-def _lead(finds):
-    """(finds of HybridIndex+ over those of HybridIndex, threads), with as many threads as both have."""
-    by_threads = {}
-    for m in finds:
-        by_threads.setdefault(m.threads, {})[m.index] = m.throughput
-    threads = max(t for t, both in by_threads.items() if len(both) == 2)
-    slow, fast = (by_threads[threads][index] for index in HYBRIDS)
-    return fast / slow, threads
-
-
-def thesis(results):
-    """None: the run has not measured the two hybrid indexes on both devices."""
-    found = _finds_of_hybrids(results)
-    if not found:
-        return None
-    (slow_reads, threads), (like_dram, _) = (_lead(found[profile][1]) for profile in DEVICES)
-    media = [names.short_medium(found[profile][0].medium) for profile in DEVICES]
-    shown = slow_reads >= SHOWN_BY and slow_reads > like_dram
-    text = ("Placement must follow the device [Han21]" if shown else
-            "[Han21] states that placement must follow the device, and this run does not show it")
-    text += (f": where persistent memory reads slowly ({media[0]}), HybridIndex+ (hash in DRAM, tree in PM) does "
-             f"{names.times(slow_reads)} the finds of HybridIndex (hash in PM, tree in DRAM) with {charts.threads_text(threads)}; "
-             f"where it reads like DRAM, as older work assumed ({media[1]}), {names.times(like_dram)}.")
-    top = 1.08 * max(m.throughput for _, finds in found.values() for m in finds) / 1e6
-    drawn = [charts.scaling(run, "read", finds, name=f"thesis-{profile}", title=DEVICES[profile].capitalize().split(":")[0], top=top)
-             for profile, (run, finds) in found.items()]
-    for chart, profile in zip(drawn, found):
-        lead, count = _lead(found[profile][1])
-        chart.sentence = (f"{DEVICES[profile][0].upper()}{DEVICES[profile][1:]}. HybridIndex+ does {names.times(lead)} the finds of "
-                          f"HybridIndex with {charts.threads_text(count)}.")
-    return Thesis(text, drawn)
 
 
 def _kind_of(run):
@@ -153,7 +99,7 @@ KINDS = (("simulated", "in virtual time, on a simulated machine"), ("counted", "
 
 
 def where(results):
-    """(what ran, on which media): one row for each kind of medium."""
+    """(what ran, media, experiments): one row for each kind of medium."""
     experiments = {e.name: e.title for e in results.experiments}
     rows = []
     for kind, text in KINDS:
@@ -161,7 +107,7 @@ def where(results):
         if found:
             media = provenance.medium_line([r.medium for r in found])
             titles = list(dict.fromkeys(experiments.get(r.experiment, r.name) for r in found))
-            rows.append((f"{text[0].upper()}{text[1:]}", f"{media}: {', '.join(titles)}"))
+            rows.append((f"{text[0].upper()}{text[1:]}", media, titles))
     return rows
 
 

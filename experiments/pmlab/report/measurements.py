@@ -27,8 +27,7 @@ class Measurement:
 
     @property
     def throughput_range(self):
-        values = [r["throughput_ops_per_s"] for r in self.repeats if r.get("throughput_ops_per_s") is not None]
-        return (min(values), max(values)) if values else (None, None)
+        return self.range_of(lambda m: m.throughput)
 
     @property
     def n(self):
@@ -45,8 +44,7 @@ class Measurement:
         return [replace(self, repeats=[r]) for r in self.repeats]
 
     def latency_range(self, percentile):
-        values = [v for v in (m.latency(percentile) for m in self.alone()) if v is not None]
-        return (min(values), max(values)) if values else (None, None)
+        return self.range_of(lambda m: m.latency(percentile))
 
     def latency(self, percentile):
         """Nanoseconds, median of the repeats' percentile."""
@@ -54,6 +52,11 @@ class Measurement:
 
     def per_operation(self, what):
         return self._median(lambda r: (r.get("per_operation") or {}).get(what))
+
+    def range_of(self, value_of):
+        """Lowest and highest of the repeats: `value_of` of a measurement of each. (None, None): it was not measured."""
+        values = [v for v in map(value_of, self.alone()) if v is not None]
+        return (min(values), max(values)) if values else (None, None)
 
     def media_bytes(self, way):
         """Bytes that the device's media "read" or have "written" per operation."""

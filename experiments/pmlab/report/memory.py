@@ -35,6 +35,18 @@ class Memory:
         unit = case["unit"] if path == "value" else "GiB/s" if path.endswith("gib_per_s") else "ns"
         return found * scale if unit == "GiB/s" else found / scale
 
+    def range_of_value(self, name):
+        """(lowest, highest) of the repetitions; None where the figure was not measured."""
+        if self.value(name) is None:
+            return None
+        case = self.cases[name]
+        values = case.get("values") or [case["value"]]
+        ends, scale = (min(values), max(values)), case.get("scale") or 1
+        return tuple(end * scale if case["unit"] == "GiB/s" else end / scale for end in ends)
+
+    def repetitions(self, name):
+        return self.cases[name].get("repetitions", 1)
+
     def published(self, name):
         """What was published in its place, of the first Optane generation; None if nothing was."""
         case = self.cases.get(name) or {}

@@ -28,7 +28,8 @@ p, li { max-width: 52rem; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 23rem), 1fr)); gap: 1.2rem 1.8rem; }
 figure { margin: 0; min-width: 0; break-inside: avoid; }
 figure.broad { grid-column: 1 / -1; }
-.drawing { overflow-x: auto; }
+.title { font-weight: 700; font-size: .95rem; margin: 0; }
+.source { font-size: .72rem; color: var(--soft); margin: 0; overflow-wrap: anywhere; }
 .drawing svg { display: block; width: 100%; height: auto; }
 figcaption { font-size: .9rem; margin-top: .3rem; max-width: 46rem; }
 .take { font-size: .85rem; margin: .15rem 0 0; }
@@ -37,7 +38,7 @@ summary { cursor: pointer; color: var(--accent); }
 details.experiment { font-size: 1rem; border-top: 1px solid var(--line); margin: 0; padding: .45rem 0; }
 details.experiment > summary h2 { display: inline; border: 0; padding: 0; margin: 0; font-size: 1.05rem; color: var(--ink); }
 nav ul { columns: 17rem; padding-left: 1.1rem; margin: .3rem 0; font-size: .9rem; }
-.wide { overflow-x: auto; }
+.wide { container-type: inline-size; }
 table { border-collapse: collapse; font-size: .9rem; margin: .4rem 0; }
 th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 td.figure { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
@@ -49,11 +50,14 @@ code { font-size: .85em; overflow-wrap: anywhere; }
 @media (max-width: 40rem) {
   body { padding: .75rem; } dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .4rem; }
   h1, h2, h3, p, li, figcaption { overflow-wrap: anywhere; }
-  .stack thead { display: none; } .stack tr { display: block; border-bottom: 1px solid var(--line); padding: .35rem 0; }
-  .stack td { display: inline; border: 0; padding: 0 .9rem 0 0; white-space: normal; }
-  .stack td:first-child { display: block; font-weight: 600; }
-  .stack td:empty { display: none; }
-  .stack td[data-label]::before { content: attr(data-label) " "; color: var(--soft); font-weight: 400; }
+}
+@container (max-width: 40rem) {
+  thead { display: none; } tbody, table { display: block; }
+  tr { display: block; border-bottom: 1px solid var(--line); padding: .35rem 0; overflow-wrap: anywhere; }
+  td, td.figure { display: inline; border: 0; padding: 0 .9rem 0 0; white-space: normal; }
+  td:first-child { display: block; font-weight: 600; }
+  td:empty { display: none; }
+  td[data-label]::before { content: attr(data-label) " "; color: var(--soft); font-weight: 400; }
 }
 .all { font-size: 1rem; }
 .titled { margin-top: 1rem; break-inside: avoid; }
@@ -63,21 +67,29 @@ code { font-size: .85em; overflow-wrap: anywhere; }
   .charts { grid-template-columns: 1fr 1fr; } h2 { break-after: avoid; } }
 """
 DRAWINGS = "/* drawings */"  # where their rules go
-BROAD_POINTS = 300  # a drawing wider than that takes the page's whole width, and is scrolled on a phone
-LEAST, MOST = 1.15, 1.6  # CSS pixels for a point: letters of 9 to 13 pixels
+MOST = 1.6  # CSS pixels for a point: letters of 13 pixels
 
 
 def _lines(cell):
     if isinstance(cell, Link):
         return f'<a href="{escape(cell.target)}">{escape(cell.text)}</a>'
-    text = escape(str(cell)).replace("\n", "<br>")
-    if text == charts.INVALID:
-        return f"<span class=invalid>{text}</span>"
-    for sign, css in (("✓", "v-yes"), ("✗", "v-no")):
-        if text.startswith(sign):
-            verdict, *rest = text.split("<br>", 1)
-            return "<br>".join([f"<span class={css}>{verdict}</span>", *rest])
-    return text
+    if cell == charts.INVALID:
+        return f"<span class=invalid>{cell}</span>"
+    return coloured_lines(str(cell))
+
+
+def coloured_lines(text):
+    """Text as HTML; verdicts that are known have colours."""
+    return "<br>".join(map(_coloured, escape(text).split("\n")))
+
+
+def _coloured(line):
+    """A line that begins with a verdict, up to its first space, has the verdict's colour."""
+    css = {"✓": "v-yes", "✗": "v-no"}.get(line[:1])
+    if css is None:
+        return line
+    verdict, space, rest = line.partition(" ")
+    return f"<span class={css}>{verdict}</span>{space}{rest}"
 
 
 def _table(rows, css="", prose=False):
@@ -97,7 +109,7 @@ def _table(rows, css="", prose=False):
 def _titled_table(table):
     title = f"<h3>{escape(table.title)}</h3>" if table.title else ""
     sentence = f"<p>{escape(table.sentence)}</p>" if table.sentence else ""
-    return f"<div class=titled>{title}{sentence}{_table(table.rows, 'stack' if table.prose else '', table.prose)}</div>"
+    return f"<div class=titled>{title}{sentence}{_table(table.rows, prose=table.prose)}</div>"
 
 
 def _take(files):
@@ -115,16 +127,23 @@ class Drawings:
         self.figures = figures
         self._files_of = files_of
 
-    def _drawing(self, chart):
-        width = chart.drawing.width
-        sizes = f"max-width:{width * MOST:.0f}px" + (f";min-width:{width * LEAST:.0f}px" if width > BROAD_POINTS else "")
-        head = f'<svg style="{sizes}" role=img aria-label="{escape(chart.title)}"'
-        return re.sub(r'<svg [^>]*?( viewBox="[^"]*")[^>]*>', rf"{head}\1>", self.shared.on_page(chart.drawing), count=1)
+    def _drawing(self, drawing, title):
+        head = f'<svg style="max-width:{drawing.width * MOST:.0f}px" role=img aria-label="{escape(title)}"'
+        return re.sub(r'<svg [^>]*?( viewBox="[^"]*")[^>]*>', rf"{head}\1>", self.shared.on_page(drawing), count=1)
+
+    def _drawings(self, chart):
+        """One drawing, or title, key, panels and footer, as many panels beside each other as there is room for."""
+        if not chart.parts:
+            return f"<div class=drawing>{self._drawing(chart.drawing, chart.title)}</div>"
+        key = f"<div class=drawing>{self._drawing(chart.key_drawing, 'key')}</div>" if chart.key else ""
+        drawn = "".join(self._drawing(part, chart.title) for part in chart.part_drawings)
+        return (f'<p class=title>{escape(chart.title)}</p>{key}<div class="charts drawing">{drawn}</div>'
+                f"<p class=source>{_lines(chart.footer)}</p>")
 
     def _one(self, chart):
         figures = f"<details><summary>Figures</summary>{_table(chart.rows)}</details>" if self.figures else ""
-        broad = " class=broad" if chart.drawing.width > BROAD_POINTS else ""
-        return (f'<figure id="{escape(chart.name)}"{broad}><div class=drawing>{self._drawing(chart)}</div>'
+        broad = " class=broad" if chart.parts else ""
+        return (f'<figure id="{escape(chart.name)}"{broad}>{self._drawings(chart)}'
                 f"<figcaption>{escape(chart.caption)}</figcaption>{_take(self._files_of(chart))}{figures}</figure>")
 
     def all(self, found):
@@ -185,7 +204,8 @@ def _peers(results):
 
 
 def _remarks(results):
-    remarks = list(dict.fromkeys(f"{text}" for run in [*results.runs, *results.memories, *results.drives, *results.stores] for text in run.remarks))
+    runs = [*results.runs, *results.memories, *results.drives, *results.stores]
+    remarks = list(dict.fromkeys(f"{text}" for run in runs for text in run.remarks))
     if not remarks:
         return ""
     items = "".join(f"<li>{escape(t)}</li>" for t in remarks)
@@ -205,7 +225,7 @@ def _runs_table(results):
     rows = [["run", "what", "command"]]
     rows += [[r.name, r.about, r.command] for r in results.listed]
     body = "".join(f"<tr><td>{escape(n)}</td><td>{escape(a)}</td><td><code>{escape(c)}</code></td></tr>" for n, a, c in rows[1:])
-    return f"<div class=wide><table class=stack><thead><tr><th>run</th><th>what</th><th>command</th></tr></thead><tbody>{body}</tbody></table></div>"
+    return f"<div class=wide><table><thead><tr><th>run</th><th>what</th><th>command</th></tr></thead><tbody>{body}</tbody></table></div>"
 
 
 def _raw(links):
@@ -237,11 +257,18 @@ def _contents(found):
 
 
 def _thesis(first_screen, drawings):
+    """In a sentence, and a chart."""
     if first_screen.thesis is None:
         return []
     return [f"<p class=thesis><strong>{escape(first_screen.thesis.sentence)}</strong></p>",
-            drawings.all(first_screen.thesis.charts),
-            f"<p class=soft>[Han21] {escape(front.HAN21)}</p>"]
+            drawings.all([first_screen.thesis.overview])]
+
+
+def _thesis_by_threads(first_screen, drawings):
+    if first_screen.thesis is None:
+        return []
+    heading = "<h2 id=finds>Finds by number of threads</h2>" if first_screen.thesis.charts else ""
+    return [heading, drawings.all(first_screen.thesis.charts), f"<p class=soft>[Han21] {escape(front.HAN21)}</p>"]
 
 
 def _ranking(first_screen, drawings):
@@ -249,18 +276,17 @@ def _ranking(first_screen, drawings):
     return ["<h2 id=ranking>Ranking</h2>", drawings.all([chart])] if chart else []
 
 
+def _verdict_line(results):
+    line = claims.line(results)
+    return f'<p class=verdict-line><a href="#verdicts">Verdicts</a>: {escape(line)}</p>' if line else ""
+
+
 def _verdicts(results):
-    """In a line each; those on the memory itself are many, and folded."""
-    if not results.verdicts:
-        return []
-    parts = ["<h2 id=verdicts>Verdicts</h2>"]
-    others, of_stores, of_memory = (claims.verdict_lines(results, subject) for subject in ("", claims.OF_STORES, claims.OF_MEMORY))
-    if len(others) > 1:
-        parts += [f"<p>On indexes: {escape(claims.counts(others))}.</p>", _table(others, "stack verdicts", True)]
-    for title, lines in (("On stores", of_stores), ("On the memory itself", of_memory)):
-        if len(lines) > 1:
-            parts += [f"<details class=all><summary>{title}: {escape(claims.counts(lines))}</summary>"
-                      f'{_table(lines, "stack verdicts", True)}</details>']
+    """Those of each source, folded, a row for each claim."""
+    parts = ["<h2 id=verdicts>Verdicts</h2>"] if results.verdicts else []
+    for table in claims.by_source(results):
+        parts.append(f"<details class=all><summary>{escape(table.title)}</summary><p>{escape(table.sentence)}</p>"
+                     f'{_table(table.rows, "verdicts", True)}</details>')
     return parts
 
 
@@ -273,7 +299,7 @@ def _ran(results):
     text, wrong = front.answers(results) if results.runs or results.stores else ("", False)
     warning = front.load_warnings(results)
     invalid = sum(m.invalid for run in results.runs for m in run.measurements)
-    parts = ["<h2 id=ran>Answers, and what ran where</h2>"]
+    parts = ["<h2 id=ran>What ran where</h2>"]
     if text:
         parts.append(f"<p class=bad>{text}</p>" if wrong else f"<p>{text}</p>")
     for failed in results.failed:
@@ -285,32 +311,30 @@ def _ran(results):
         marked = f"{invalid} figure is" if invalid == 1 else f"{invalid} figures are"
         parts.append(f"<p class=warn>{marked} marked INVALID: this machine could not keep up with the device that it emulated.</p>")
     parts.append(_definitions([
-        ("Machine", provenance.machine_lines(r.machine for r in results.listed if r.machine)), *front.where(results),
+        ("Machine", provenance.machine_lines(r.machine for r in results.listed if r.machine)),
+        *((kind, f"{media}: {claims.many(len(titles), 'experiment')}") for kind, media, titles in front.where(results)),
         ("Started", results.started if timed else ""), ("Took", minutes),
         ("Repeats", "n = " + " to ".join(map(str, sorted({min(repeats), max(repeats)}))) if repeats else ""), ("Commit", machine.get("commit")),
         ("Compiler", machine.get("compiler"))]))
-    return parts
+    items = "".join(f"<li>{escape(media)}: {escape(', '.join(titles))}</li>" for _, media, titles in front.where(results))
+    return [*parts, f"<details class=all><summary>Which experiment ran on which medium</summary><ul>{items}</ul></details>"]
 
 
 def _claims(results, in_full):
     """`in_full`: with every figure that decided. Where that is not on the page, it is in the claims table beside it."""
-    overview = claims.overview(results)
-    if overview is None:
-        return []
     details = "".join(_titled_table(claims.scorecard(v)) for v in results.verdicts)
     deciding = f"<details class=all><summary>Every figure that decided</summary>{details}</details>" if in_full else (
         '<p>Every figure that decided: <a href="claims.csv">claims.csv</a>.</p>')
     return ["<p>Judged from measurements alone: a claim is reproduced if all of its figures lie where they must, and undecided if "
             "the spread of one crosses its limit. Published figures of the first Optane generation decide nothing. On a medium "
-            "that is not Optane, “not reproduced” means that it is different.</p>", _titled_table(overview),
-            deciding]
+            "that is not Optane, “not reproduced” means that it is different.</p>", deciding]
 
 
 def _targets(results):
     return [_verdict(results),
             "<p>Medians of interleaved repeats: every index did its part of a repeat before any did the next one, so that a slow "
             "moment of the machine falls on all alike. Absolute figures differ between machines, ratios much less.</p>",
-            _table(headline_rows(results), "stack")]
+            _table(headline_rows(results))]
 
 
 def _how(results):
@@ -324,10 +348,10 @@ def _with_style(parts, drawings):
     return text.replace(DRAWINGS, drawings.shared.rules(), 1).replace("<body>", f"<body>{drawings.shared.definitions()}", 1) + "\n"
 
 
-def comparison(first, second, sections):
-    """The HTML text of two result sets side by side."""
+def comparison_page(first, second, sections):
+    """The HTML text of two result sets side by side. `first`, `second`: their names."""
     drawings = Drawings(lambda _: [])
-    parts = _head(f"{first.folder.name} and {second.folder.name}", "Two result sets, by what was measured in both.")
+    parts = _head(f"{first} and {second}", "Two result sets, by what was measured in both.")
     for section in sections:
         parts += [f"<h2>{escape(section.title)}</h2>", *_section(section, drawings)]
     return _with_style([*parts, "</body></html>"], drawings)
@@ -349,6 +373,7 @@ def page(results, sections, first_screen, drawings):
         folded.append(("Headline figures", "headline", _targets(results)))
     folded += [("What the media are", "media", [_media_notes(results), _peers(results), _remarks(results)]),
                ("How it was run", "how", _how(results))]
-    parts = [*_head(results.title, results.about), *_thesis(first_screen, drawings), *_ranking(first_screen, drawings),
-             *_verdicts(results), *_ran(results), _contents(folded), *(_folded(*part) for part in folded), "</body></html>"]
+    parts = [*_head(results.title, results.about), *_thesis(first_screen, drawings), _verdict_line(results), *_ran(results),
+             *_thesis_by_threads(first_screen, drawings), *_ranking(first_screen, drawings), *_verdicts(results), _contents(folded),
+             *(_folded(*part) for part in folded), "</body></html>"]
     return _with_style(parts, drawings)

@@ -132,6 +132,7 @@ def _mixed_bandwidth(memory, number, side, other, alone):
     drawn = line(memory, label, [f"mix-by-{other}/{other}={c}" for c in counts], f"{side}.gib_per_s")
     drawn.values.insert(0, memory.value(alone))
     drawn.published.insert(0, memory.published(alone))
+    drawn.ranges.insert(0, memory.range_of_value(alone))
 
     def sentence(lines):
         values = lines[0].values

@@ -1,6 +1,6 @@
 """Line charts in the way of the paper's figures: measured lines, and published figures as hollow markers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
@@ -17,6 +17,8 @@ class Line:
     label: str
     values: list  # one for each place of the axis; None: not measured
     published: list
+    ranges: list  # (lowest, highest) of the repetitions for each place; None: not known
+    repetitions: int = 1
 
     @property
     def measured(self):
@@ -30,13 +32,15 @@ class Line:
 
 def line(memory, label, cases, path="value"):
     """A line through `cases`; None in it leaves a gap. Published figures are those of the cases themselves."""
-    return Line(label, [memory.value(c, path) if c else None for c in cases],
-                [memory.published(c) if c and path == "value" else None for c in cases])
+    of_value = [c if path == "value" else None for c in cases]  # the only figure whose repetitions are known
+    measured = [c for c in of_value if c and memory.value(c) is not None]
+    return Line(label, [memory.value(c, path) if c else None for c in cases], [memory.published(c) if c else None for c in of_value],
+                [memory.range_of_value(c) if c else None for c in of_value], max(map(memory.repetitions, measured), default=1))
 
 
 def with_published(drawn, memory, cases):
     """The line with the published figures of other cases, which measure the same at other settings."""
-    return Line(drawn.label, drawn.values, [memory.published(c) if c else None for c in cases])
+    return replace(drawn, published=[memory.published(c) if c else None for c in cases])
 
 
 def _draw(axes, lines, places, unit):
@@ -46,7 +50,12 @@ def _draw(axes, lines, places, unit):
         at = [i for i, v in enumerate(drawn.values) if v is not None]
         axes.plot(at, [drawn.values[i] for i in at], color=look.colour, marker=look.marker, linestyle=look.dash, markersize=5,
                   linewidth=1.6, label=drawn.label)
-        points += [Point(places[i], drawn.label, drawn.values[i], unit=unit) for i in at]
+        measured = [Point(places[i], drawn.label, drawn.values[i], *(drawn.ranges[i] or (None, None)), drawn.repetitions, unit)
+                    for i in at]
+        points += measured
+        for i, point in zip(at, measured):
+            if point.spread:
+                axes.plot([i, i], [point.low, point.high], color=look.colour, linewidth=1)
         hollow = [i for i, v in enumerate(drawn.published) if v is not None]
         if hollow:
             axes.plot(hollow, [drawn.published[i] for i in hollow], color=look.colour, marker=look.marker, markersize=8.5,

@@ -35,7 +35,7 @@ def is_tmpfs(medium):
 
 def medium_line(media):
     """One phrase for the media of a chart."""
-    distinct = list(dict.fromkeys(names.short_medium(m) + (" (tmpfs)" if is_tmpfs(m) else "") for m in media))
+    distinct = list(dict.fromkeys(names.short_medium(m) + (" (tmpfs, so DRAM)" if is_tmpfs(m) else "") for m in media))
     return ", ".join(distinct)
 
 

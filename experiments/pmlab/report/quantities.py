@@ -15,8 +15,7 @@ class Quantity:
 
     def range_of(self, measurement):
         """Lowest and highest of the repeats."""
-        values = [v for v in map(self.of, measurement.alone()) if v is not None]
-        return (min(values), max(values)) if values else (None, None)
+        return measurement.range_of(self.of)
 
 
 def _duration(path):

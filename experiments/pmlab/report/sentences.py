@@ -1,6 +1,7 @@
 """What a chart shows, in one sentence made from its figures. No sentence says more than they do."""
 
 from . import names
+from .chart import Point, overlap
 
 
 def _subject_and_peers(measurements):
@@ -10,24 +11,29 @@ def _subject_and_peers(measurements):
 
 
 def _leaders(points, places, threads):
-    """panel -> (index, its lead over the next one or None), of those figures that are valid."""
+    """panel -> (indexes, their lead over the next one or None), of those figures that are valid. Indexes whose ranges overlap that
+    of the first one lead together, without a lead."""
     found = {}
     for panel in places:
         ranked = sorted((p for p in points if p.panel == panel and p.series == threads and not p.invalid),
                         key=lambda p: -p.value)
-        if ranked:
-            found[panel] = (ranked[0].x, ranked[0].value / ranked[1].value if len(ranked) > 1 else None)
+        together = tuple(p.x for p in ranked if p is ranked[0] or overlap(p, ranked[0]))
+        if together:
+            alone = len(together) == 1 and len(ranked) > 1
+            found[panel] = together, ranked[0].value / ranked[1].value if alone else None
     return found
 
 
 def _of_leaders(leaders):
     by_index = {}
-    for panel, (index, lead) in leaders.items():
-        by_index.setdefault(index, []).append((panel, lead))
+    for panel, (together, lead) in leaders.items():
+        by_index.setdefault(together, []).append((panel, lead))
     parts = []
-    for index, won in by_index.items():
+    for together, won in by_index.items():
+        index = names.enumerate_words(together)
         leads = [names.times(lead) for _, lead in won if lead]
-        text = f"{index} leads {names.enumerate_words(names.lower_first(panel) for panel, _ in won)}"
+        shown = names.enumerate_words(names.lower_first(panel) for panel, _ in won)
+        text = f"{index} are alike and lead {shown}" if len(together) > 1 else f"{index} leads {shown}"
         parts.append(text + (f" ({names.enumerate_words(leads)} the next)" if leads else ""))
     return names.enumerate_words(parts)
 
@@ -73,29 +79,43 @@ def throughput(phase, measurements):
     return " ".join(parts)
 
 
-def _extremes(values, text):
-    """"A with 3 ns, last B with 9 ns (3.00x)": `values` is {label: figure}, less is better."""
-    ranked = sorted(values.items(), key=lambda item: item[1])
-    (best, low), (worst, high) = ranked[0], ranked[-1]
-    if len(ranked) == 1:
-        return f"{best} with {text(low)}"
-    return f"{best} with {text(low)}, last {worst} with {text(high)}" + (f" ({names.times(high / low)})" if low else "")
+def _figures(measurements, value_of):
+    """label -> Point of a figure with its range, where it was measured."""
+    found = {}
+    for m in measurements:
+        if (value := value_of(m)) is not None:
+            label = names.index_title(m.index)
+            found[label] = Point(label, "", value, *m.range_of(value_of), m.n)
+    return found
+
+
+def _extremes(figures, text):
+    """"A with 3 ns, last B with 9 ns (3.00x)"; "A and C, alike, with 3 ns" where their ranges overlap. `figures`: {label: Point},
+    less is better."""
+    ranked = sorted(figures.values(), key=lambda point: point.value)
+    best, worst = ranked[0], ranked[-1]
+    together = [point for point in ranked if point is best or overlap(point, best)]
+    who = names.enumerate_words(point.x for point in together) + (", alike," if len(together) > 1 else "")
+    if len(together) == len(ranked):
+        return f"{who} with {text(best.value)}"
+    return (f"{who} with {text(best.value)}, last {worst.x} with {text(worst.value)}"
+            + (f" ({names.times(worst.value / best.value)})" if best.value else ""))
 
 
 def latency(phase, measurements, percentile, label):
-    values = {names.index_title(m.index): m.latency(percentile) for m in measurements if not m.invalid}
-    if not values:
+    figures = _figures([m for m in measurements if not m.invalid], lambda m: m.latency(percentile))
+    if not figures:
         return "No figure of this chart is valid."
-    return f"Lowest time that {label} of the {names.noun(phase)} keep: {_extremes(values, names.duration)}."
+    return f"Lowest time that {label} of the {names.noun(phase)} keep: {_extremes(figures, names.duration)}."
 
 
 def counts(phase, measurements, quantities):
     """The cheapest and the dearest index by what the device must do."""
     parts = []
     for key, label in quantities:
-        values = {names.index_title(m.index): m.per_operation(key) for m in measurements if m.per_operation(key) is not None}
-        if key in ("device_lines_read", "flushes") and any(values.values()):
-            parts.append(f"fewest {label}: {_extremes(values, names.number)}")
+        figures = _figures(measurements, lambda m: m.per_operation(key))
+        if key in ("device_lines_read", "flushes") and any(point.value for point in figures.values()):
+            parts.append(f"fewest {label}: {_extremes(figures, names.number)}")
     return f"{names.phase_title(phase)}, {'; '.join(parts)}." if parts else f"{names.phase_title(phase)} costs none of these: 0."
 
 
@@ -114,16 +134,19 @@ def media(points, series):
 
 
 def space(measurements):
-    values = {names.index_title(m.index): (m.bytes_per_key("pm") or 0) + (m.bytes_per_key("dram") or 0) for m in measurements}
-    return f"Least for a 16-byte entry, PM and DRAM together: {_extremes(values, lambda v: f'{names.number(v)} B')}."
+    figures = _figures(measurements, lambda m: (m.bytes_per_key("pm") or 0) + (m.bytes_per_key("dram") or 0))
+    return f"Least for a 16-byte entry, PM and DRAM together: {_extremes(figures, lambda v: f'{names.number(v)} B')}."
 
 
 def batch(pairs):
-    parts = [f"{names.index_title(single.index)} answers {names.times(many.throughput / single.throughput)} as many finds "
-             f"when {many.batch} independent keys are asked for at once" for single, many in pairs]
+    def gain(single, many):
+        (low, high), (other_low, other_high) = single.throughput_range, many.throughput_range
+        alike = low <= other_high and other_low <= high
+        return "as many finds (the ranges overlap)" if alike else f"{names.times(many.throughput / single.throughput)} as many finds"
+    parts = [f"{names.index_title(single.index)} answers {gain(single, many)} when {many.batch} independent keys are asked for at once"
+             for single, many in pairs]
     return "; ".join(parts) + "."
 
 
 def reopen(measurements):
-    values = {names.index_title(m.index): m.latency("max") for m in measurements}
-    return f"Soonest open again: {_extremes(values, names.duration)}."
+    return f"Soonest open again: {_extremes(_figures(measurements, lambda m: m.latency('max')), names.duration)}."

@@ -2,6 +2,7 @@
 same picture."""
 
 import re
+import textwrap
 from dataclasses import dataclass
 
 import matplotlib
@@ -10,6 +11,7 @@ from .. import indexes
 
 matplotlib.use("Agg")
 from matplotlib.figure import Figure  # noqa: E402  (the backend must be chosen first)
+from matplotlib.patches import Patch  # noqa: E402
 
 INK, SOFT, LINE, GRID, PAPER = "#1a1a1a", "#4d4d4d", "#777777", "#dddddd", "#ffffff"
 
@@ -39,10 +41,12 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 SHADES = (1, 0.6, 0.36, 0.2)
 
 PANEL_INCHES = 4.0  # one chart fills a phone's width without being scaled down
-WIDE_INCHES = 8.4   # one chart beside the other: as wide as the text; a phone scrolls it
+WIDE_INCHES = 8.4   # three panels beside each other, in a file: as wide as a page of text
+COLUMNS = 3         # panels beside each other
 TITLE_INCHES = 0.22
+KEY_INCHES = 0.19   # a row of a key
 LEAST_INCHES = 1.6  # room for title, key, axis and footer around one bar
-LONG_NAME = 28      # letters of a row that leave too little of a panel for its bars
+LONG_NAME = 20      # letters of a row's line: more leave too little of a panel for its bars
 
 matplotlib.rcParams.update({
     "svg.hashsalt": "pmlab",
@@ -122,17 +126,25 @@ def panel(height):
     return panels(height, 1)
 
 
-def width_of(count, rows=()):
-    """The width of a figure of `count` panels, in inches. Long names of `rows` take the room of a panel."""
-    panels_wide = min(count + (max(map(len, rows), default=0) > LONG_NAME), 3)
-    return {1: PANEL_INCHES, 2: 0.72 * WIDE_INCHES}.get(panels_wide, WIDE_INCHES)
+def width_of(count):
+    """The width of a figure of `count` panels, in inches."""
+    return {1: PANEL_INCHES, 2: 0.72 * WIDE_INCHES}.get(count, WIDE_INCHES)
 
 
-def panels(height, count, inches=None):
-    """As `panel`, for `count` charts of the same rows: three beside each other at most, the rest below. `inches`: the width,
-    if it is not the usual one."""
-    columns = min(count, 3)
-    figure = Figure(figsize=(inches or width_of(count), max(height, LEAST_INCHES)), layout="constrained")
+def row_name(text):
+    """The name of a row in lines that leave room for its bar; they end behind a space, a comma or an opening bracket."""
+    lines = [""]
+    for piece in re.findall(r"[^ ,(/]*[ ,(/]?", text):
+        if lines[-1] and len(lines[-1] + piece.rstrip()) > LONG_NAME:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def panels(height, count):
+    """As `panel`, for `count` charts of the same rows: three beside each other at most, the rest below."""
+    columns = min(count, COLUMNS)
+    figure = Figure(figsize=(width_of(count), max(height, LEAST_INCHES)), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.07)
     axes = [a for row in figure.subplots(-(-count // columns), columns, squeeze=False) for a in row]
     for spare in axes[count:]:
@@ -140,14 +152,42 @@ def panels(height, count, inches=None):
     return figure, axes[:count]
 
 
-def title(figure, text):
-    figure.suptitle(text, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+def _wrapped(figure, text, letters_of_an_inch):
+    """`text` in lines that the figure is wide enough for."""
+    width = int(figure.get_figwidth() * letters_of_an_inch)
+    return "\n".join(textwrap.fill(line, width, break_long_words=False) for line in text.split("\n"))
+
+
+def title(figure, text, empty_lines=0):
+    """Returns how many lines it has. `empty_lines`: below it, for something to stand there."""
+    wrapped = _wrapped(figure, text, 10)
+    figure.suptitle(wrapped + empty_lines * "\n ", x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+    return 1 + wrapped.count("\n")
 
 
 def key_columns(labels, inches=PANEL_INCHES):
     """How many columns of these labels fit."""
     longest = max(map(len, labels))
     return max(1, int(inches / (0.42 + 0.068 * longest)))
+
+
+def key_rows(handles, inches=PANEL_INCHES):
+    """How many rows the key has."""
+    return -(-len(handles) // key_columns([handle.get_label() for handle in handles], inches)) if handles else 0
+
+
+def patches(looks):
+    """The handles of a key of bars. `looks`: label -> Look."""
+    return [Patch(facecolor=look.colour, edgecolor=PAPER, alpha=look.shade, label=label) for label, look in looks.items()]
+
+
+def key_alone(handles):
+    """A figure of nothing but a key."""
+    rows = key_rows(handles)
+    figure = Figure(figsize=(PANEL_INCHES, 0.06 + KEY_INCHES * rows))
+    figure.legend(handles=handles, loc="center left", ncols=-(-len(handles) // rows), fontsize=8, borderaxespad=0.1, borderpad=0.1,
+                  handlelength=1.6, columnspacing=1.2)
+    return figure
 
 
 def key(axes, handles, columns=None):
@@ -159,19 +199,28 @@ def key(axes, handles, columns=None):
                 borderaxespad=0.1, borderpad=0.1, handlelength=1.6, columnspacing=1.2)
 
 
-def head(figure, axes, text, handles, rows=1):
-    """Title and key of panels beside each other: the key is between the title and all of them; of one panel alone as of any
-    chart. `handles`: none where there is one series."""
-    if len(axes) == 1 or not handles:
-        title(figure, text)
-        key(axes[0], handles)
-        return
+def head(figure, text, handles):
+    """Title and key: the key is between the title and what the figure shows, and the figure is as much higher. `handles`: none
+    where there is one series."""
+    rows = key_rows(handles, figure.get_figwidth())
+    figure.set_figheight(figure.get_figheight() + KEY_INCHES * rows)
     # The title gets empty lines, for the key to stand there.
-    title(figure, text + rows * "\n ")
-    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 1 - TITLE_INCHES / figure.get_figheight()),
-                  ncols=-(-len(handles) // rows), fontsize=8, borderaxespad=0.1, borderpad=0.1, handlelength=1.6, columnspacing=1.2)
+    lines = title(figure, text, rows)
+    if handles:
+        figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 1 - lines * TITLE_INCHES / figure.get_figheight()),
+                      ncols=-(-len(handles) // rows), fontsize=8, borderaxespad=0.1, borderpad=0.1, handlelength=1.6,
+                      columnspacing=1.2)
+
+
+def take_chrome(figure):
+    """Takes title and foot away, which a paper has in its caption; of the title the empty lines stay, where the key is. A figure
+    that was not drawn yet."""
+    for text in figure.texts:
+        text.set_text("\n".join(line for line in text.get_text().split("\n") if line == " "))
+    for legend in figure.legends:
+        legend.set_bbox_to_anchor((0, 1))
 
 
 def foot(figure, text):
     """Where the figures come from, at the foot of the chart."""
-    figure.supxlabel(text, fontsize=7.5, color=SOFT, x=0.01, ha="left")
+    figure.supxlabel(_wrapped(figure, text, 15), fontsize=7.5, color=SOFT, x=0.01, ha="left")

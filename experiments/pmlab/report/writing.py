@@ -6,16 +6,16 @@ import shutil
 
 from matplotlib.backends.backend_pdf import PdfPages
 
-from . import claims, compare as comparing, front
+from . import claims, compare as comparing, front, published, style
 from .chart import COLUMNS
-from .page import Drawings, comparison, headline_rows, page
+from .page import Drawings, comparison_page, headline_rows, page
 from .results import PUBLISHED, BadResults, load
 from .sections import sections_of
 
 CHARTS = "charts"
 PDF = "charts.pdf"
-CLAIMS = "claims.csv"
-MAY_BE_REPLACED = {"index.html", CHARTS, PDF, CLAIMS, PUBLISHED}
+CAPTIONS = "captions.txt"
+MAY_BE_REPLACED = {"index.html", CHARTS, PDF, published.CLAIMS, PUBLISHED}
 
 
 def _print_headline(results):
@@ -36,16 +36,21 @@ def _csv(header, rows):
     return text.getvalue()
 
 
-def _write_charts(folder, charts, as_svg):
-    """Those of `as_svg` as SVG, and all of them as pages of one PDF, which has each letter once; returns chart name -> page."""
+def _write_charts(folder, charts, csv_of=None):
+    """Each as SVG, and as CSV unless `csv_of` names one file for all, and all of them as pages of one PDF, which has each letter
+    once. Returns, for the page: of a chart, its files."""
     shutil.rmtree(folder / CHARTS, ignore_errors=True)
     (folder / CHARTS).mkdir()
-    for chart in as_svg:
+    for chart in charts:
         (folder / CHARTS / f"{chart.name}.svg").write_text(chart.drawing.file())
+        if csv_of is None:
+            (folder / CHARTS / f"{chart.name}.csv").write_text(chart.csv())
     with PdfPages(folder / PDF, metadata={"CreationDate": None, "Creator": None, "Producer": None}) as pdf:
         for chart in charts:
             pdf.savefig(chart.figure)
-    return {chart.name: number for number, chart in enumerate(charts, 1)}
+    pages = {chart.name: number for number, chart in enumerate(charts, 1)}
+    return lambda chart: [("SVG", f"{CHARTS}/{chart.name}.svg"), ("PDF", f"{PDF}#page={pages[chart.name]}"),
+                          ("CSV", csv_of or f"{CHARTS}/{chart.name}.csv")]
 
 
 def _digits(value):
@@ -60,11 +65,11 @@ def _claims_csv(results):
                 low, high = c.get("spread") or (None, None)
                 rows.append([verdicts.medium, claim["id"], claim["verdict"], claim["claim"], c["what"],
                              *map(_digits, (c["measured"], low, high)), c.get("n") or "", c["unit"], c["rule"],
-                             _digits(c["published"])])
+                             c.get("stated", ""), _digits(claims.public(c))])
             if not claim["conditions"]:
-                rows.append([verdicts.medium, claim["id"], claim["verdict"], claim["claim"], claim["reason"] or "", *7 * [""]])
+                rows.append([verdicts.medium, claim["id"], claim["verdict"], claim["claim"], claim["reason"] or "", *8 * [""]])
     return _csv(["medium", "claim", "verdict", "text", "quantity", "measured", "lowest", "highest", "n", "unit", "must be",
-                 "published"], rows)
+                 "stated", "published"], rows)
 
 
 def _make_room(folder):
@@ -78,38 +83,22 @@ def _make_room(folder):
 
 
 def _publish(folder, results, sections, first_screen):
-    """Page and charts, the claims table, and one CSV of all that is drawn: no raw files. Charts of the first screen are there
-    as SVG, too; the others are in the page, and in the PDF."""
+    """The page, each chart as SVG, the claims table, and one CSV of all that is drawn: no raw files."""
     _make_room(folder)
-    charts = _all_charts(sections, first_screen)
-    pages = _write_charts(folder, charts, first_screen.charts)
+    charts = published.all_charts(sections, first_screen)
+    files_of = _write_charts(folder, charts, PUBLISHED)
     (folder / PUBLISHED).write_text(_csv(["chart", *COLUMNS], ([c.name, *row] for c in charts for row in c.csv_rows())))
-    (folder / CLAIMS).write_text(_claims_csv(results))
+    (folder / published.CLAIMS).write_text(_claims_csv(results))
     for section in sections:
         section.links = []
-
-    def files_of(chart):
-        svg = [("SVG", f"{CHARTS}/{chart.name}.svg")] if chart in first_screen.charts else []
-        return [*svg, ("PDF", f"{PDF}#page={pages[chart.name]}"), ("CSV", PUBLISHED)]
     (folder / "index.html").write_text(page(results, sections, first_screen, Drawings(files_of, figures=False)))
-
-
-def _all_charts(sections, first_screen):
-    return [*first_screen.charts, *(c for s in sections for c in s.charts)]
 
 
 def report(folder, out=None, publish=None, headline=False):
     """The page of `folder`, and its charts beside it; returns where it is."""
     results = load(folder)
     sections, first_screen = sections_of(results), front.first_screen(results)
-    charts = _all_charts(sections, first_screen)
-    pages = _write_charts(folder, charts, charts)
-    for chart in charts:
-        (folder / CHARTS / f"{chart.name}.csv").write_text(chart.csv())
-
-    def files_of(chart):
-        return [("SVG", f"{CHARTS}/{chart.name}.svg"), ("PDF", f"{PDF}#page={pages[chart.name]}"),
-                ("CSV", f"{CHARTS}/{chart.name}.csv")]
+    files_of = _write_charts(folder, published.all_charts(sections, first_screen))
     target = out or folder / "index.html"
     target.write_text(page(results, sections, first_screen, Drawings(files_of)))
     if publish:
@@ -120,8 +109,31 @@ def report(folder, out=None, publish=None, headline=False):
     return target
 
 
+def paper(folder, out):
+    """The charts of `folder` for a paper, in the folder `out`: each as PDF, SVG and CSV, without title, origin and page. What the
+    title, the caption and the foot of a chart say is in one text."""
+    results = load(folder)
+    charts = published.all_charts(sections_of(results), front.first_screen(results))
+    out.mkdir(parents=True, exist_ok=True)
+    for chart in charts:
+        style.take_chrome(chart.figure)
+        (out / f"{chart.name}.svg").write_text(chart.drawing.file())
+        (out / f"{chart.name}.csv").write_text(chart.csv())
+        chart.figure.savefig(out / f"{chart.name}.pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+    (out / CAPTIONS).write_text("\n".join(f"{c.name}\n{c.title}. {c.caption}\n{c.footer}\n" for c in charts))
+    return out
+
+
 def compare(first_folder, second_folder, out=None):
-    first, second = load(first_folder), load(second_folder)
-    target = out or second_folder / "compare.html"
-    target.write_text(comparison(first, second, comparing.sections_of(first, second)))
+    """The page that compares two folders: by their raw files, or by the figures of their charts where one is published."""
+    folders = (first_folder, second_folder)
+    with_raw = [folder for folder in folders if not published.is_published(folder)]
+    if not with_raw and out is None:
+        raise BadResults("both folders are published, and a page of theirs lies in neither", "name the page with --out")
+    if len(with_raw) == len(folders):
+        comparison = comparing.of_results(*map(load, folders))
+    else:
+        comparison = comparing.of_figures(*map(published.figures_of, folders))
+    target = out or with_raw[-1] / "compare.html"
+    target.write_text(comparison_page(*(folder.name for folder in folders), comparing.sections_of(comparison)))
     return target
