@@ -319,7 +319,7 @@ bench_report simulated_pass(const bench_options& options, const index_descriptio
 }
 
 // All passes of one number of threads on simulated machines, one after the other, or until one ends early: the report
-// then says why. Throws pmlab::error: an index cannot be opened.
+// then has the reason. Throws pmlab::error: an index cannot be opened.
 void run_simulated(const bench_options& options, const std::vector<const index_description*>& indexes, unsigned threads,
                    progress& shown, bench_report& report) {
   for (unsigned repeat = 1; repeat <= options.repeats; ++repeat)

@@ -32,7 +32,7 @@ class simulated_run {
   simulated_run& operator=(const simulated_run&) = delete;
   ~simulated_run();
 
-  // Of the second level of all cores, and of the last one; 0: nothing is simulated.
+  // The second level of all cores and the last one; 0: nothing is simulated.
   [[nodiscard]] std::uint64_t cpu_cache_bytes() const noexcept;
 
  private:

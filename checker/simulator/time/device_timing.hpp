@@ -21,7 +21,7 @@ class device_timing final : public timing {
                 std::uint32_t first_frame = 0)
       : memory_(device, dram, cores, {}, first_frame), granule_bytes_(device.granule_bytes) {}
 
-  // Of the caches behind the first level.
+  // The caches behind the first level.
   [[nodiscard]] std::uint64_t cache_bytes() const noexcept { return memory_.cache_bytes(); }
 
   bool is_private(unsigned core, std::uintptr_t address, std::size_t bytes, access_kind kind) override {

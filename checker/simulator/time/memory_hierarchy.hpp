@@ -48,7 +48,7 @@ class memory_hierarchy {
   memory_hierarchy& operator=(const memory_hierarchy&) = delete;
   ~memory_hierarchy();
 
-  // Of the second level of all cores, and of the last level.
+  // The second level of all cores and the last level.
   [[nodiscard]] std::uint64_t cache_bytes() const noexcept { return cache_bytes_; }
 
   [[nodiscard]] picoseconds load(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,

@@ -22,7 +22,7 @@ using media::load_profile;
 
 constexpr std::uintptr_t line_bytes = media::cache_line_bytes;
 constexpr std::uintptr_t mib = std::uintptr_t{1} << 20;
-constexpr std::uintptr_t start = std::uintptr_t{0x7e} << 32;  // of the memory that is accessed
+constexpr std::uintptr_t start = mapped_by_libraries;  // of the memory that is accessed: in pages of 2 MB
 constexpr bool persistent = true;
 constexpr bool dram = false;
 
@@ -88,6 +88,19 @@ TEST(MemoryHierarchy, LoadsCostWhatTheProfileSays) {
   expect_within(10, "random load of DRAM, 400 MiB", 101, random_load_ns(aep, 400 * mib, dram));
   expect_within(10, "random load of the second level, 512 KiB", 4, random_load_ns(aep, mib / 2, dram));
   expect_within(1, "random load of the first level, 16 KiB", 1.2, random_load_ns(aep, mib / 64, dram));
+}
+
+// A layout begins elsewhere: other lines share a set, and a page lies on another DIMM.
+TEST(MemoryHierarchy, AnotherFirstFrameMovesPages) {
+  const auto time_from = [](std::uint32_t first_frame) {
+    memory_hierarchy memory(load_profile("aep-6"), load_profile("dram"), 1, {}, first_frame);
+    picoseconds now = 0;
+    splitmix64 random(5);
+    for (int i = 0; i < 20'000; ++i) now = memory.load(0, start + random.below(64 * mib) / 64 * 64, 8, persistent, now);
+    return now;
+  };
+  EXPECT_EQ(time_from(0), time_from(0));
+  EXPECT_NE(time_from(0), time_from(3));
 }
 
 TEST(MemoryHierarchy, ADeviceThatReadsTwiceAsSlowlyDoes) {
@@ -362,14 +375,16 @@ TEST(MemoryHierarchy, WhereTheKernelPutTheMemoryDoesNotMatter) {
   std::vector<picoseconds> here;
   std::vector<picoseconds> there;
   std::vector<picoseconds> same_page;
-  static_cast<void>(course(start, 8, &here));
+  // Globals, stacks: pages of 4 KB, each by itself.
+  constexpr std::uintptr_t by_kernel = std::uintptr_t{0x7e} << 32;
+  static_cast<void>(course(by_kernel, 8, &here));
   for (const std::uintptr_t pages : {1U, 12345U, 5000011U}) {
     there.clear();
-    static_cast<void>(course(start + pages * 4096, 8, &there));
+    static_cast<void>(course(by_kernel + pages * 4096, 8, &there));
     EXPECT_EQ(here, there) << pages;
   }
   // The test would notice: within a page, it does matter.
-  static_cast<void>(course(start + 40, 8, &same_page));
+  static_cast<void>(course(by_kernel + 40, 8, &same_page));
   EXPECT_NE(here, same_page);
 }
 
