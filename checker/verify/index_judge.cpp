@@ -228,13 +228,15 @@ std::string index_judge::work_on(target& index, image_medium* medium) {
     medium->limit(simulator::space_limit(
         {.spare = random_->below(4), .refused = 1 + random_->below(6), .one_in = 1 + random_->below(2)}));
   const std::size_t known = model_.size();
+  const std::vector<std::size_t> unfinished = kind_.fills_up ? unfinished_keys() : std::vector<std::size_t>();
   for (std::size_t i = 0; i < operations; ++i) {
     begin_operation();
-    std::size_t which = random_->below(known);
+    const bool is_unfinished = !unfinished.empty() && random_->one_in(2);
+    std::size_t which = is_unfinished ? unfinished[random_->below(unfinished.size())] : random_->below(known);
     step s{random_action(*random_, {}), model_[which].first, random_->next()};
     if (kind_.reserves_sentinels && s.what == action::upsert) s.what = action::update;
     s.what = in_place_of(s.what, kind_.missing);
-    if (is_long && !random_->one_in(4)) {
+    if (is_long && !is_unfinished && !random_->one_in(4)) {
       // Beside a known key, where no key of the run is.
       const std::uint64_t fresh = model_[which].first ^ (random_->next() >> 20);
       const bool taken = std::any_of(model_.begin(), model_.end(), [&](const auto& m) { return m.first == fresh; });
@@ -258,6 +260,15 @@ std::string index_judge::work_on(target& index, image_medium* medium) {
   if (std::string wrong = judge_work(index); !wrong.empty()) return "after recovery and work, " + wrong;
   const std::string wrong = judge_blocks(index, medium);
   return wrong.empty() ? wrong : "after recovery and work, " + wrong;
+}
+
+// Where the keys are in the work's model whose change the crash has cut off. What a store leaves for later lies there.
+std::vector<std::size_t> index_judge::unfinished_keys() const {
+  std::vector<std::size_t> places;
+  for (const std::uint64_t key : history_->keys_under_way())
+    for (std::size_t i = 0; i < model_.size(); ++i)
+      if (model_[i].first == key) places.push_back(i);
+  return places;
 }
 
 // Entries that the work's model knows, in ascending order; present keys keep their values.

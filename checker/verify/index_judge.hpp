@@ -62,6 +62,7 @@ class index_judge final : public image_judge {
   // `medium`: the medium of its blocks; null: unknown.
   std::string judge(target& index, image_medium* medium);
   std::string work_on(target& index, image_medium* medium);
+  [[nodiscard]] std::vector<std::size_t> unfinished_keys() const;
   std::string load_into(target& index);
   [[nodiscard]] std::string judge_work(target& index);
   static std::string judge_blocks(target& index, const image_medium* medium);

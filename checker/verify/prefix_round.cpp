@@ -36,14 +36,27 @@ std::string prefix_runner::plan() {
   const bool syncs = source.one_in(2);
   std::uint64_t looks = 0;
   const bool alone = options.threads == 1;
+  // Threads collide if most operations are about two keys. The first thread has snapshots, the others rearrange what it and
+  // they read.
+  const bool few_keys = options.pauses && options.keys < prefix_keys;
+  bool has_just_held = false;
+  const auto a_key = [&] {
+    const auto key = static_cast<std::uint32_t>(source.below(prefix_keys));
+    return few_keys && key < 6 ? key % 2 : key;
+  };
   const auto a_step = [&](std::size_t thread) {
     const bool is_first = thread == 0;
     prefix_step s;
-    const std::uint64_t kind = source.below(20);
+    std::uint64_t kind = source.below(20);
+    if (few_keys && is_first) {
+      const bool looks_now = kind == 13 || kind == 17 || (has_just_held && source.one_in(2));
+      kind = looks_now ? 16 : kind == 14 ? 15 : kind;
+      has_just_held = kind == 15;
+    }
+    const bool rearranges = few_keys && !is_first && (kind == 14 || kind == 15);
     if (kind < 9) {
       const std::uint64_t count = source.one_in(3) ? 2 + source.below(3) : 1;
-      for (std::uint64_t i = 0; i < count; ++i)
-        s.changes.push_back({static_cast<std::uint32_t>(source.below(prefix_keys)), source.one_in(4) ? 0 : ++number});
+      for (std::uint64_t i = 0; i < count; ++i) s.changes.push_back({a_key(), source.one_in(4) ? 0 : ++number});
       // A segment has room for one large value.
       if (options.nearly_full)
         for (std::size_t i = 1; i < s.changes.size(); ++i) s.changes[i].number = 0;
@@ -52,7 +65,7 @@ std::string prefix_runner::plan() {
       s.what = act::sync;
     } else if (kind < 14 && is_first) {
       s = {act::pass, {}, 1 + source.below(bound)};
-    } else if (kind == 14 && source.one_in(2)) {
+    } else if (rearranges || (kind == 14 && source.one_in(2))) {
       s.what = act::compact;
     } else if (kind == 15 && is_first) {
       // An old snapshot holds what is erased.
@@ -65,7 +78,7 @@ std::string prefix_runner::plan() {
     } else if (kind == 17) {
       s = {act::walk, {}, source.below(2)};
     } else {
-      s = {act::get, {}, source.below(prefix_keys)};
+      s = {act::get, {}, a_key()};
     }
     return s;
   };

@@ -123,6 +123,7 @@ class round_runner : public runner {
   std::array<drive_set, 2> drives_;                           // the usual ones, and the small ones
   std::size_t used_ = 0;                                      // which of them
   std::array<std::unique_ptr<crash_explorer>, 2> explorers_;  // as drives_
+  operation_schedule* schedule_ = nullptr;                    // of the phase; null: it has none
   std::uint64_t accesses_before_ = 0;  // those that the last round of this seed without a pre-emption had
 };
 
@@ -161,7 +162,9 @@ void round_runner<Kind>::drive(unsigned thread) {
   machine.quietly([&] { data = make_buffer(); });
   for (const typename Kind::step& s : phases_[phase_][thread]) {
     if (options_->profile != nullptr) options_->profile->operation_begins();
+    if (schedule_ != nullptr) schedule_->operation_begins();
     std::string wrong = perform(thread, s, data);
+    if (schedule_ != nullptr) schedule_->operation_ends();
     machine.quietly([&] {
       if (!wrong.empty()) violated_(wrong + machine.positions());
       std::string().swap(wrong);
@@ -187,7 +190,9 @@ void round_runner<Kind>::run_until_crash() {
   const round_options& options = *options_;
   history_ = make_history();
   judge_.begin(history_.get());
-  const std::unique_ptr<simulator::schedule> schedule = schedule_of(options, kind_.has_threads, accesses_before_);
+  const std::unique_ptr<operation_schedule> schedule =
+      schedule_of(options, kind_.has_threads, !kind_.drives.empty(), accesses_before_);
+  schedule_ = schedule.get();
   simulator::machine_options how;
   how.who = schedule.get();
   how.store_buffers = store_buffers_of(options);

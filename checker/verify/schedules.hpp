@@ -8,36 +8,70 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace pmlab::verify {
+
+// A schedule that knows where operations begin and end.
+class operation_schedule : public simulator::schedule {
+ public:
+  // The thread that runs begins an operation; it has ended it.
+  virtual void operation_begins() {}
+  virtual void operation_ends() {}
+};
+
+// How threads sleep in the middle of an operation.
+enum class sleeps : std::uint8_t { anywhere, before_changes, over_operations };
 
 // Pre-empts at random: at every access with the same probability, which differs from run to run between 1 in 6 and 1 in
 // 80. Found to be better at finding races than priorities with few change points. In half of the runs a pre-empted
 // thread may sleep, in the middle of an operation, while the others finish complete operations: this exposes readers to
 // half-done updates.
 //
-// With `pauses`, threads run longer, and sleep just before atomic changes and publications: these mostly follow a read that
-// they rely on. The others then have time for a change of the structure, which a random place seldom leaves them there.
-class random_schedule final : public simulator::schedule {
+// `before_changes`: threads run longer, and sleep just before atomic changes and publications: these mostly follow a read
+// that they rely on. The others then have time for a change of the structure, which a random place seldom leaves them there.
+//
+// `over_operations`: likewise, but each operation has the same chance to sleep, at one of its first changes or a later one,
+// and sleeps until the others have ended some operations. Where one operation has a thousand times the changes of another,
+// it would have a thousand times the sleeps, too, and no sleep of the short one would last as long as the long one.
+class random_schedule final : public operation_schedule {
  public:
-  explicit random_schedule(std::uint64_t seed, bool pauses = false) : random_(seed), pauses_(pauses) {
+  explicit random_schedule(std::uint64_t seed, sleeps how = sleeps::anywhere) : random_(seed), how_(how) {
     constexpr std::uint64_t means[] = {6, 20, 20, 80};
     mean_ = means[random_.below(4)];
     puts_to_sleep_ = random_.one_in(2);
     // Long enough for others to reuse the memory that it reads.
     if (random_.one_in(4)) longest_sleep_ = 8000;
-    if (!pauses) return;
+    if (how == sleeps::anywhere) return;
     constexpr std::uint64_t longer_means[] = {40, 200, 1000};
-    constexpr std::uint64_t sleeps[] = {1000, 8000, 40000};
+    constexpr std::uint64_t lengths[] = {1000, 8000, 40000};
     constexpr std::uint64_t rates[] = {2, 8, 32};
     mean_ = longer_means[random_.below(3)];
-    longest_sleep_ = sleeps[random_.below(3)];
+    longest_sleep_ = lengths[random_.below(3)];
     pauses_one_in_ = rates[random_.below(3)];
     puts_to_sleep_ = true;
   }
 
-  bool suspends_now() override { return pauses_ && asleep_ == nullptr && random_.one_in(pauses_one_in_); }
+  bool suspends_now() override {
+    if (how_ == sleeps::anywhere || asleep_ != nullptr) return false;
+    if (how_ == sleeps::before_changes) return random_.one_in(pauses_one_in_);
+    return simulator::the_machine().current() == chosen_ && --changes_before_sleep_ == 0;
+  }
+
+  void operation_begins() override {
+    if (how_ != sleeps::over_operations || asleep_ != nullptr || chosen_ != nullptr || !random_.one_in(2)) return;
+    chosen_ = simulator::the_machine().current();
+    constexpr std::uint64_t orders = 9;
+    changes_before_sleep_ = 1 + random_.below(std::uint64_t{1} << random_.below(orders));
+  }
+  void operation_ends() override {
+    if (simulator::the_machine().current() == chosen_) chosen_ = nullptr;
+    if (simulator::the_machine().current() == asleep_) asleep_ = nullptr;  // all others waited for it
+    if (asleep_ == nullptr) return;
+    waits_ = 0;
+    if (operations_asleep_ > 0) --operations_asleep_;
+  }
 
   std::uint64_t quantum() override {
     // Geometric, by doubling: half of the quanta are shorter than the mean's 0.7.
@@ -55,15 +89,28 @@ class random_schedule final : public simulator::schedule {
   }
 
  private:
+  // A thread that waits for a drive goes on soon. One that waits for the sleeper waits long.
+  void put_to_sleep_over_operations(simulator::fiber* current, simulator::turn why) {
+    constexpr unsigned patience = 400;
+    if (why == simulator::turn::yields || why == simulator::turn::blocked) ++waits_;
+    if (operations_asleep_ == 0 || waits_ > patience) asleep_ = nullptr;
+    if (asleep_ != nullptr || why != simulator::turn::suspended) return;
+    asleep_ = current;
+    chosen_ = nullptr;
+    operations_asleep_ = 1 + random_.below(8);
+    waits_ = 0;
+  }
+
   // A waiting thread may wait for the sleeper.
   void put_to_sleep(simulator::fiber* current, simulator::turn why) {
+    if (how_ == sleeps::over_operations) return put_to_sleep_over_operations(current, why);
     const std::uint64_t now = simulator::the_machine().accesses();
     const bool others_wait = why == simulator::turn::yields || why == simulator::turn::blocked;
     if (asleep_ != nullptr && (now >= wakes_ || (others_wait && random_.one_in(4)))) asleep_ = nullptr;
     if (asleep_ != nullptr) return;
-    const bool sleeps =
-        pauses_ ? why == simulator::turn::suspended : why == simulator::turn::time_is_up && random_.one_in(2);
-    if (!sleeps) return;
+    const bool falls_asleep = how_ == sleeps::before_changes ? why == simulator::turn::suspended
+                                                             : why == simulator::turn::time_is_up && random_.one_in(2);
+    if (!falls_asleep) return;
     asleep_ = current;
     wakes_ = now + 1 + random_.below(longest_sleep_);
   }
@@ -81,13 +128,18 @@ class random_schedule final : public simulator::schedule {
   }
 
   splitmix64 random_;
-  bool pauses_;
+  sleeps how_;
   std::uint64_t pauses_one_in_ = 1;
   std::uint64_t mean_;
   std::uint64_t longest_sleep_ = 1000;  // accesses
   bool puts_to_sleep_;
   simulator::fiber* asleep_ = nullptr;
   std::uint64_t wakes_ = 0;
+  // Over operations: who is to sleep, before which of its changes, for how many operations of others.
+  simulator::fiber* chosen_ = nullptr;
+  std::uint64_t changes_before_sleep_ = 0;
+  std::uint64_t operations_asleep_ = 0;
+  unsigned waits_ = 0;  // of others since the last of these ended
 };
 
 // One pre-emption: at this access, `turns` threads further.
@@ -98,7 +150,7 @@ struct preemption {
 
 // Threads run one after the other, as long as they can, except for the given pre-emptions. A thread that spins without
 // yielding is pre-empted after a while, which does not count.
-class bounded_schedule final : public simulator::schedule {
+class bounded_schedule final : public operation_schedule {
  public:
   // `first`: who begins. `preemptions`: in ascending order of accesses.
   bounded_schedule(unsigned first, std::vector<preemption> preemptions)

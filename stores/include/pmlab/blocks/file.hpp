@@ -14,6 +14,7 @@
 #include <pmlab/blocks/file/system.hpp>
 #include <pmlab/blocks/file/thread_pool.hpp>
 #include <pmlab/blocks/file/transfer.hpp>
+#include <pmlab/media/forks.hpp>
 
 #include <cerrno>
 #include <chrono>
@@ -103,7 +104,7 @@ class basic_file {
   basic_file& operator=(const basic_file&) = delete;
   // Unlocked, not only closed: a child process that was forked since has the descriptor, too. Such a child unlocks nothing.
   ~basic_file() {
-    if (::getpid() == locked_by_) ::flock(state_.file.get(), LOCK_UN);
+    if (locked_by_.is_this_one()) ::flock(state_.file.get(), LOCK_UN);
   }
 
   // Constant.
@@ -158,7 +159,6 @@ class basic_file {
             "that was killed: end it");
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    locked_by_ = ::getpid();
   }
 
   void check_size(const std::string& path, const file_options& options) const {
@@ -236,7 +236,7 @@ class basic_file {
   detail::file_state<System> state_;
   unsigned threads_;
   bool pool_wanted_ = false;
-  pid_t locked_by_ = -1;  // process
+  media::maker_process locked_by_;
   std::string no_ring_;
   std::mutex pool_starts_;
   std::unique_ptr<detail::thread_pool> pool_;
