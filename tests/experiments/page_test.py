@@ -39,7 +39,7 @@ EMPTY_CHARTS = """[...document.querySelectorAll("figure")].filter(figure => {
 LINKS = """[...document.querySelectorAll("a")].map(a => a.getAttribute("href"))"""
 LACKING = """[...document.querySelectorAll('a[href^="#"]')].map(a => a.getAttribute("href").slice(1))
   .filter(id => !document.getElementById(id))"""
-# Of the page and of the letters in its charts: the ratio of their luminances.
+# The contrast of the page and of the letters in its charts: the ratio of their luminances.
 CONTRAST = """(() => {
   const light = colour => colour.match(/[0-9.]+/g).slice(0, 3).map(v => v / 255)
     .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);

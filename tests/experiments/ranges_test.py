@@ -3,7 +3,7 @@ import sys
 import unittest
 
 import package  # noqa: F401  (where the package is)
-from pmlab.report import charts, sentences
+from pmlab.report import charts, provenance, sentences
 from pmlab.report.chart import Point
 from pmlab.report.compare import Pair, Side
 from pmlab.report.measurements import Measurement, Run
@@ -43,6 +43,16 @@ class Ranges(unittest.TestCase):
         chart = charts.index_bars(run("simulated:aep", of), "operations", "T", of, ["read"])
         self.assertFalse(chart.points[0].spread)
         self.assertIn("repeat to the digit", chart.meaning)
+
+
+class Caches(unittest.TestCase):
+    def test_the_foot_has_the_ratio_of_data_to_caches_with_most_threads(self):
+        def one(index, threads, caches):
+            repeat = {"bytes_per_key": {"pm": 24, "dram": 3}, "entries": 1000, "cpu_cache_bytes": caches}
+            return Measurement("run", index, "simulated:aep", "read", threads, 1, [repeat])
+        of = [one("cceh", 1, 1000), one("cceh", 4, 9000), one("fp_tree", 4, 4500)]
+        self.assertIn(" · data 3x the CPU caches with 4 threads\n", provenance.footer(run("simulated:aep", of), of))
+        self.assertNotIn("caches", provenance.footer(run("dram", of), [one("cceh", 1, None)]))
 
 
 class Alike(unittest.TestCase):

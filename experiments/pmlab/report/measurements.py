@@ -65,6 +65,14 @@ class Measurement:
     def bytes_per_key(self, where):
         return self._median(lambda r: (r.get("bytes_per_key") or {}).get(where))
 
+    @property
+    def data_over_caches(self):
+        """Bytes of the index over those of all CPU caches of its simulated machine; None: of another machine, or empty."""
+        def of(repeat):
+            held, caches = repeat.get("bytes_per_key"), repeat.get("cpu_cache_bytes")
+            return sum(held.values()) * repeat["entries"] / caches if held and caches and repeat.get("entries") else None
+        return self._median(of)
+
     def of_cache(self, what):
         """A figure of the cache in front of the index."""
         return self._median(lambda r: (r.get("cache") or {}).get(what))

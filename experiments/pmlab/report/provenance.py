@@ -9,7 +9,8 @@ NOTES = {
                 "gives a read, a flush or a fence is waited for by the clock. Software cannot emulate a specific "
                 "device exactly: read these figures as the direction and rough size of an effect.",
     "simulated": "Simulated: every access of the index runs on a modelled machine with a core for each thread, in virtual "
-                 "time. The figures repeat to the digit; what they rest on is in docs/device-profiles.md. Read them as "
+                 "time. The figures repeat to the digit, and their ranges are of other layouts; what they rest on is in "
+                 "docs/device-profiles.md. Read them as "
                  "how an index scales and what it waits for, not as a device's absolute figures.",
     "counted": "Counted: cache lines, 256-byte device lines, flushes and fences are counted exactly. These figures do "
                "not depend on the machine; times taken while counting mean nothing and are not shown.",
@@ -74,9 +75,19 @@ def commit_line(machine):
     return f"commit {machine.get('commit') or 'unknown'}"
 
 
+def caches_line(measurements):
+    """How much more data there are than a simulated machine has CPU caches, with most threads: less than some, and the
+    figures are of caches. Empty: no machine is simulated."""
+    most = max((m.threads for m in measurements), default=0)
+    found = [m.data_over_caches for m in measurements if m.threads == most and m.data_over_caches]
+    return f"data {names.number(min(found))}x the CPU caches with {names.count(most)} threads" if found else ""
+
+
 def footer(run, measurements, records=None):
-    """Medium, profile and records; commit and machine."""
+    """Medium, profile, records and caches; commit and machine."""
     media = list(dict.fromkeys(m.medium for m in measurements))
     records = records or (names.count(run.records) if run.records else None)
-    return (f"{medium_line(media)} · {profile_line(media)}{f' · {records} records' if records else ''}\n"
+    caches = caches_line(measurements)
+    return (f"{medium_line(media)} · {profile_line(media)}{f' · {records} records' if records else ''}"
+            f"{f' · {caches}' if caches else ''}\n"
             f"{commit_line(run.machine)} · {machine_line(run.machine)}")

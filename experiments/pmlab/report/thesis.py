@@ -34,7 +34,7 @@ class Contest:
 
     @property
     def range(self):
-        """Of the ratio, from the ranges of both."""
+        """The ratio, from the ranges of both."""
         (low, high), (other_low, other_high) = self.in_dram.throughput_range, self.in_pm.throughput_range
         return low / other_high, high / other_low
 
@@ -61,7 +61,7 @@ def _groups(results):
 
 
 def _contests(runs):
-    """Both places of the hash, where both were measured. Of several trees in persistent memory the last one counts: that of
+    """Both places of the hash, where both were measured. Where there are several trees in persistent memory, the last one counts: that of
     HybridIndex+."""
     found = {}
     for run in runs:
