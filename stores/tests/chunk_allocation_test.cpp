@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -349,6 +350,27 @@ TYPED_TEST(ChunkAllocations, an_operation_of_a_queue_ends_with_an_error) {
   ASSERT_NO_FATAL_FAILURE(expect_equal(m.opened->of, m.right));
   EXPECT_GT(failures, 200U);
   EXPECT_GT(errors, 20U);
+}
+
+// A write whose ring is full waits for a merge. One that has no DRAM to begin is no merge to wait for.
+TYPED_TEST(ChunkAllocations, a_write_does_not_wait_for_a_merge_that_has_no_memory_to_begin) {
+  machine<TypeParam> m(torn);
+  auto store = m.records.open(m.device, {.chunk_bytes = 8 * block, .ring = 1, .recovers_in_background = false});
+  auto disk = store.volume("a", {.bytes = 8 * block});
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::int64_t n = 0;; ++n) {
+    disk.write(0, data_of(0, 2, 1));
+    disk.write(0, data_of(0, 2, 2));
+    all_fail_behind = true;
+    const auto data = data_of(0, 2, 3);
+    // The first one may end a merge that is under way. The second one begins one.
+    const attempt first = with_failure_at(n, [&] { disk.write(0, data); });
+    const attempt second = with_failure_at(n, [&] { disk.write(0, data); });
+    all_fail_behind = false;
+    ASSERT_TRUE(store.check().ok());
+    if (!first.failed && !second.failed) break;
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
 }  // namespace

@@ -13,10 +13,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <semaphore>
+#include <span>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -194,6 +198,106 @@ TEST(ChunkFullAndRemoved, blocks_of_a_removed_volume_are_used_though_its_last_op
     EXPECT_TRUE(all.write("a", chunks * 8, 8));
     const auto report = store.check();
     EXPECT_TRUE(report.ok()) << report.violations.front();
+  }
+}
+
+// A drive whose next durable write of an index block waits, once.
+struct held_drive : blocks::memory {
+  using blocks::memory::memory;
+  std::atomic<bool> holds_next{false};
+  std::binary_semaphore is_held{0};
+  std::binary_semaphore may_go_on{0};
+
+  struct queue {
+    queue(held_drive& of, unsigned depth) : of_(of), inner_(of, depth) {}
+    std::size_t submit(std::span<const blocks::request> all) {
+      if (all.front().of == blocks::stream::index && of_.holds_next.exchange(false)) {
+        of_.is_held.release();
+        of_.may_go_on.acquire();
+      }
+      return inner_.submit(all);
+    }
+    std::size_t reap(std::span<blocks::completion> done, std::size_t least) { return inner_.reap(done, least); }
+    [[nodiscard]] std::size_t in_flight() const noexcept { return inner_.in_flight(); }
+    [[nodiscard]] unsigned depth() const noexcept { return inner_.depth(); }
+
+   private:
+    held_drive& of_;
+    blocks::memory::queue inner_;
+  };
+
+  // A thread that makes a volume, and holds the lock of volumes until `may_go_on`.
+  template <class Store>
+  [[nodiscard]] std::thread make_volume(Store& store, const std::string& name) {
+    holds_next = true;
+    std::thread maker([&store, name] { static_cast<void>(store.volume(name, {.bytes = block})); });
+    is_held.acquire();
+    return maker;
+  }
+};
+
+// The same, and the other thread has it still: the write waits for it.
+TEST(ChunkFullAndRemoved, a_write_finds_blocks_of_a_removed_volume_while_a_volume_is_made) {
+  held_drive device(torn);
+  auto store = stores::chunk_store<stores::records_on_blocks, held_drive>::open(device, tiny);
+  auto first = store.volume("first", {.bytes = 8 * block});
+  first.write(0, data_of(0, 8, 1));
+  filled<decltype(store)> all{.store = store, .blocks_of = 1024};
+  all.open_volumes();
+  std::uint64_t chunks = 0;
+  while (all.write("a", chunks * 8, 8)) ++chunks;
+  stores::chunk_queue queue(store, 4);
+  blocks::buffer data(block);
+  auto disk = store.volume("a");
+  ASSERT_TRUE(queue.write(first, 0, data.bytes(), 1));
+  ASSERT_TRUE(store.remove_volume("first"));
+  std::thread maker = device.make_volume(store, "other");
+  stores::chunk_completion done;
+  ASSERT_EQ(queue.reap({&done, 1}, 1), 1U);
+  // Longer than a write waits for space that may never come.
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    device.may_go_on.release();
+  });
+  EXPECT_EQ(message_of([&] { disk.write(chunks * 8 * block, data_of(chunks * 8, 8, 1)); }), "");
+  later.join();
+  maker.join();
+  const auto report = store.check();
+  EXPECT_TRUE(report.ok()) << report.violations.front();
+}
+
+// A volume that is made beside another one takes the number of the removed one. What was removed is gone when the maker
+// has returned, though no operation comes after it.
+TEST(ChunkFullAndRemoved, a_number_that_is_free_is_found_while_another_volume_is_made) {
+  for (const bool makes : {true, false}) {
+    SCOPED_TRACE(makes);
+    held_drive device(torn);
+    auto store = stores::chunk_store<stores::records_on_blocks, held_drive>::open(device, tiny);
+    auto first = store.volume("first", {.bytes = 8 * block});
+    unsigned made = 0;
+    while (message_of([&] { static_cast<void>(store.volume(std::to_string(made), {.bytes = block})); }).empty()) ++made;
+    ASSERT_TRUE(store.remove_volume("0"));
+    stores::chunk_queue queue(store, 4);
+    blocks::buffer data(block);
+    ASSERT_TRUE(queue.write(first, 0, data.bytes(), 1));
+    ASSERT_TRUE(store.remove_volume("first"));
+    std::thread maker = device.make_volume(store, "other");
+    stores::chunk_completion done;
+    ASSERT_EQ(queue.reap({&done, 1}, 1), 1U);
+    std::string error;
+    std::thread second;
+    if (makes) {
+      second =
+          std::thread([&] { error = message_of([&] { static_cast<void>(store.volume("new", {.bytes = block})); }); });
+      // It waits for the lock by now, or looks later for what is free.
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    device.may_go_on.release();
+    maker.join();
+    if (makes) second.join();
+    EXPECT_EQ(error, "");
+    EXPECT_EQ(store.stats().volumes, makes ? made + 1 : made);
+    EXPECT_EQ(store.stats().chunks, 0U);
   }
 }
 

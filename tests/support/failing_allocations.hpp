@@ -19,6 +19,8 @@ namespace pmlab::tests {
 // Allocations of this thread until the one that fails; negative: none does.
 inline thread_local std::int64_t until_failure = -1;
 inline thread_local bool one_has_failed = false;
+// All behind the one that fails do, too.
+inline thread_local bool all_fail_behind = false;
 // The one that fails kills the process instead.
 inline thread_local bool failure_kills = false;
 // In background threads, one allocation in so many fails; 0: none.
@@ -31,6 +33,7 @@ inline bool fails_now() noexcept {
   if (until_failure >= 0 && until_failure-- == 0) {
     if (failure_kills) std::raise(SIGKILL);
     one_has_failed = true;
+    if (all_fail_behind) until_failure = 0;
     return true;
   }
   const std::uint64_t one_in = one_in_background.load(std::memory_order_relaxed);

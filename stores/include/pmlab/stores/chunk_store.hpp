@@ -312,9 +312,13 @@ class chunk_store {
     parts_.ensure_recovered_or_throw();
     return parts_.remove_volume(name);
   }
-  // Goes on with removals that waited for operations in flight: at the end of each operation, and where a new one finds no
-  // space. True: one has ended.
+  // Goes on with removals that waited for operations in flight: at the end of each operation. Does nothing while another
+  // thread makes or removes a volume, which goes on with them then. True: one has ended.
   bool finish_removals() noexcept { return parts_.finish_removals(); }
+  // The same where a write finds no space: it waits for that thread.
+  void wait_for_removals() noexcept { parts_.wait_for_removals(); }
+  // How many removals of volumes have ended: their chunks are free.
+  [[nodiscard]] std::uint64_t ended_removals() const noexcept { return parts_.ended_removals(); }
 
   // Where a write finds no space: records of chunks whose first writes had failed are free again, if the drive is well
   // again. True: some are.
@@ -406,8 +410,8 @@ class chunk_store {
   // ---- the steps of a merge by copy. The caller reads the sources, waits for may_overwrite, writes the data durably to
   // the targets, and calls end_merge.
 
-  // False: there is nothing to merge, a merge of this chunk is under way, or a write to the places of its blocks; or there
-  // is no DRAM.
+  // False: there is nothing to merge, a merge of this chunk is under way, or a write to the places of its blocks; or the
+  // plan has a failure: there is no DRAM.
   [[nodiscard]] bool begin_merge(std::uint64_t key, merge_plan& m) { return parts_.begin_merge(key, m); }
 
   // True: no read is under way that began before the merge, and may read the blocks that it overwrites.

@@ -45,7 +45,7 @@ class copy_merges {
     return {};
   }
 
-  // Begins to merge a chunk, if that is possible now. False: it is not.
+  // Begins to merge a chunk, if that is possible now. False: it is not, or the merge failed.
   [[nodiscard]] bool begin(std::uint64_t key, requests& out) {
     for (std::size_t i = 0; i < most; ++i) {
       if (runs_[i]) continue;
@@ -55,6 +55,7 @@ class copy_merges {
         read(i, out);
         return true;
       }
+      note_failure(key, runs_[i]->planned.failure());
       runs_[i].reset();
       return false;
     }
@@ -173,9 +174,13 @@ class copy_merges {
     r.ends = !store_.end_merge(r.planned, copied);
     if (r.ends) return;
     if (copied) why = r.planned.failure();
-    if (why != std::errc{} && why != given_up) failed_[failures_++ % most] = {r.key, why};
+    note_failure(r.key, why);
     runs_[number].reset();
     --running_;
+  }
+
+  void note_failure(std::uint64_t key, std::errc why) noexcept {
+    if (why != std::errc{} && why != given_up) failed_[failures_++ % most] = {key, why};
   }
 
   Store& store_;

@@ -26,6 +26,7 @@
 #include <pmlab/stores/chunk_store/free_map.hpp>
 #include <pmlab/stores/chunk_store/index_block.hpp>
 #include <pmlab/stores/chunk_store/promised_list.hpp>
+#include <pmlab/stores/chunk_store/session.hpp>
 
 #include <algorithm>
 #include <array>
@@ -178,22 +179,29 @@ class index_region {
 
   // Reads all index blocks. A place that is not whole is damage, unless an earlier opening forgot it: if `whole`, the drive
   // tears no block; or if no write was cut off, because the store was closed at writes() of `closed_at` and has no more
-  // now. Otherwise a crash tore it. Throws pmlab::error: an index block is damaged, the drive fails.
+  // now. Otherwise a crash tore it. Fewer writes than `closed_at` are damage, whatever the places look like: a newest
+  // content is lost. Throws pmlab::error: an index block is damaged, the drive fails.
   void load(bool whole, std::uint64_t closed_at = 0) {
     blocks::synchronous drive(device_);
     // Contents that are on the drive and not durable: what is read now must not be lost later.
     drive.flush(blocks::stream::index);
     blocks::buffer some(piece_bytes());
     std::vector<std::uint32_t> torn;
+    std::vector<std::uint32_t> without_head;
     for (std::uint32_t number = 0; number < layout_.blocks;) {
       const std::uint32_t count = std::min(blocks_in_piece(), layout_.blocks - number);
       drive.read(layout_.place(number, 0),
                  some.bytes().first(std::size_t{count} * index_layout::places * layout_.block_bytes),
                  blocks::stream::index);
-      for (std::uint32_t i = 0; i < count; ++i, ++number)
-        if (load_block(some, i, number, whole)) torn.push_back(number);
+      for (std::uint32_t i = 0; i < count; ++i, ++number) {
+        const other_place other = load_block(some, i, number, whole);
+        if (other == other_place::torn) torn.push_back(number);
+        if (other == other_place::without_head) without_head.push_back(number);
+      }
     }
     if (!torn.empty() && (whole || writes() <= closed_at)) damaged(torn.front());
+    // A place without a head may be one that a release before forgot: that one lacked no write at the closing.
+    if (closed_at != unknown_writes && writes() < closed_at) lacks_writes(without_head, closed_at);
     for (const std::uint32_t number : torn) forget_torn(drive, number);
   }
   // Number of writes of all index blocks since they were made, as far as the current contents show.
@@ -349,14 +357,22 @@ class index_region {
     return piece.bytes().subspan(at * layout_.block_bytes, layout_.block_bytes);
   }
 
-  // True: one of its places is torn or damaged, and not forgotten. `whole`: the drive tears no block.
-  [[nodiscard]] bool load_block(blocks::buffer& piece, std::uint32_t index, std::uint32_t number, bool whole) {
-    bool is_torn = false;
+  // The place of an index block that does not have its content.
+  enum class other_place : std::uint8_t {
+    right,         // whole, or forgotten
+    without_head,  // a release before forgot it, or the drive has lost it
+    torn,          // or damaged
+  };
+
+  // `whole`: the drive tears no block.
+  [[nodiscard]] other_place load_block(blocks::buffer& piece, std::uint32_t index, std::uint32_t number, bool whole) {
+    other_place other = other_place::right;
     std::span<std::byte> best;
     for (std::uint64_t place = 0; place < index_layout::places; ++place) {
       const std::span<std::byte> b = block_in(piece, index, place);
       if (!is_whole(b, layout_, number) || head_of(b).sequence % index_layout::places != place) {
-        is_torn |= !is_forgotten(b, layout_, number) && (whole || !has_no_head(b));
+        if (!is_forgotten(b, layout_, number))
+          other = !whole && has_no_head(b) ? other_place::without_head : other_place::torn;
         ++torn_;
         continue;
       }
@@ -366,7 +382,7 @@ class index_region {
     if (best.empty()) damaged(number);
     std::memcpy(current(number), payload_of(best), stride_);
     sequences_[number] = head_of(best).sequence;
-    return is_torn;
+    return other;
   }
 
   // The next write of a torn place could complete the write that tore it: where they are equal, sectors of both fit
@@ -384,6 +400,15 @@ class index_region {
     throw error("index block " + std::to_string(number) + " of the chunk store on device " + device_.name() +
                     " is damaged (blocks " + std::to_string(layout_.place(number, 0)) + " and " +
                     std::to_string(layout_.place(number, 1)) + " of the device)",
+                "restore the drive from a copy");
+  }
+
+  // `suspects`: index blocks that may lack one.
+  [[noreturn]] void lacks_writes(const std::vector<std::uint32_t>& suspects, std::uint64_t closed_at) const {
+    if (suspects.size() == 1) damaged(suspects.front());
+    throw error("the index of the chunk store on device " + device_.name() + " is damaged: it has " +
+                    std::to_string(writes()) + " writes, and had " + std::to_string(closed_at) +
+                    " when the store was closed",
                 "restore the drive from a copy");
   }
 

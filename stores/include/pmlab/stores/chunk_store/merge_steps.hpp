@@ -30,10 +30,10 @@ class merge_steps {
     m.key_ = key;
     if (!store().is_complete()) return false;
     bool begins = false;
-    static_cast<void>(unless_exhausted([&] {
+    m.failure_ = unless_exhausted([&] {
       begins = plan_merge(key, m);
       return std::errc{};
-    }));
+    });
     return begins;
   }
 

@@ -127,7 +127,8 @@ class chunk_queue {
   // Waits until at least `at_least` operations are done (or all of those under way, if these are fewer), writes as many
   // as fit into `completions`, and returns how many. With 0 it does not wait for other threads, but for one thing, as the
   // calls that start writes do: a write for which the drive has no space waits up to two seconds while operations of
-  // others, also of other queues of this thread, keep replaced blocks.
+  // others, also of other queues of this thread, keep replaced blocks; while removals of volumes are under way, it waits
+  // for a thread that makes or removes a volume, too.
   std::size_t reap(std::span<chunk_completion> completions, std::size_t at_least) {
     const std::size_t wanted = std::min({at_least, completions.size(), in_flight()});
     if (wanted == 0 && (has_work() || waits_for_others())) progress(0);
@@ -349,24 +350,24 @@ class chunk_queue {
       p.planned = store_.begin_read(o.of, p.chunk, p.blocks.front());
       if (p.planned.failure() != std::errc{}) return end_part(at, p.planned.failure());
     } else {
+      const std::uint64_t ended = store_.ended_removals();
       std::errc e = plan_write(o, p);
       // The chunks of a removed volume, when the operations on it have ended.
-      if (is_full(e) && store_.finish_removals()) e = plan_write(o, p);
+      if (is_full(e)) store_.wait_for_removals();
+      if (is_full(e) && store_.ended_removals() != ended) e = plan_write(o, p);
       // What writes kept that had failed, when the drive is well again.
       if (is_full(e) && store_.give_kept()) e = plan_write(o, p);
       // A merge frees the blocks that the ring names, and lets discarded blocks of the base extent be written again. One
       // that had nothing to copy has ended by now.
-      std::errc not_merged{};
-      if (e == std::errc::no_space_on_device) {
-        not_merged = merge_failure(p, Store::key_of(o.of, p.chunk));
-        if (not_merged == std::errc{} && merges_.begin(Store::key_of(o.of, p.chunk), waiting_)) e = plan_write(o, p);
-      }
+      const std::uint64_t key = Store::key_of(o.of, p.chunk);
+      if (e == std::errc::no_space_on_device && merge_failure(p, key) == std::errc{} && merges_.begin(key, waiting_))
+        e = plan_write(o, p);
       if (e == std::errc::no_space_on_device && (has_work() || !without_room_.empty())) {
         without_space_.push_back(p);
         return;
       }
       if (e == std::errc::no_space_on_device) e = wait_for_space(o, p);
-      if (e == std::errc::no_space_on_device && not_merged != std::errc{}) e = not_merged;
+      if (e == std::errc::no_space_on_device && merge_failure(p, key) != std::errc{}) e = merge_failure(p, key);
       if (e != std::errc{}) {
         p.failed = true;
         return end_part(at, e);
@@ -405,7 +406,7 @@ class chunk_queue {
       e = plan_write(o, p);
       if (e != std::errc::no_space_on_device) break;
       merges_.give_up();
-      static_cast<void>(store_.finish_removals());
+      store_.wait_for_removals();
       const bool merged = store_.help_merges();
       const later room = store_.collect(freed);
       if (room == later::no && !merged) break;
@@ -543,8 +544,9 @@ class chunk_queue {
     if (seen_ != p.changes) ++p.waits;
     p.changes = seen_;
     // A merge that fails may fail again.
-    p.may_remap = p.waits > most_waits_for_merges || merge_failure(p, p.planned.key()) != std::errc{};
-    if (!p.may_remap) static_cast<void>(merges_.begin(p.planned.key(), waiting_));
+    const auto has_failed = [&] { return merge_failure(p, p.planned.key()) != std::errc{}; };
+    p.may_remap = p.waits > most_waits_for_merges || has_failed();
+    if (!p.may_remap && !merges_.begin(p.planned.key(), waiting_)) p.may_remap = has_failed();
     without_room_.push_back(p);
   }
 

@@ -79,6 +79,9 @@ struct kept_moments {
   }
 };
 
+// A number of writes of an index that is not known: a release before did not keep it.
+inline constexpr std::uint64_t unknown_writes = ~std::uint64_t{0};
+
 // In block 0 of a drive, behind its headers: in the first of two places or in the second.
 struct drive_session {
   std::uint64_t word = 0;      // the moment's
@@ -119,9 +122,9 @@ class session {
     return now().number() != 0 && now().number() % 2 == 0 && !has_damaged_place_;
   }
   // How many writes the index had then; more, and a release of before there were sessions has used the store since. 0: it
-  // was not closed. A release before did not keep the number: any is right.
+  // was not closed. unknown_writes: any number is right.
   [[nodiscard]] std::uint64_t closed_at() const noexcept {
-    return !was_closed() ? 0 : newest_.order == 0 ? ~std::uint64_t{0} : newest_.writes;
+    return !was_closed() ? 0 : newest_.order == 0 ? unknown_writes : newest_.writes;
   }
 
   // Begins a session of a store whose records lie elsewhere: `where`, for errors. Throws pmlab::error: the drive and the

@@ -30,10 +30,27 @@ namespace pmlab::stores::detail::chunk_store {
   return error("volume '" + std::string(name) + "' was removed", "open or make a volume of this name");
 }
 
-// Thread safety: all operations from any thread.
+// Thread safety: all operations from any thread. Lock order: the lock of recovery, the lock of volumes, a lock of a stripe.
+// Its holder waits for the drive and for stripes, and for no operation: so an operation that has no lock may wait for it.
 template <class Core>
 class volumes {
   using container = typename Core::container;
+
+  // The lock of volumes. An operation that ended meanwhile found it taken: what waited for that operation goes on behind it.
+  class volumes_lock {
+   public:
+    explicit volumes_lock(volumes& of) : of_(of), lock_(of.mutex_) {}
+    volumes_lock(const volumes_lock&) = delete;
+    volumes_lock& operator=(const volumes_lock&) = delete;
+    ~volumes_lock() {
+      lock_.unlock();
+      static_cast<void>(of_.finish_removals());
+    }
+
+   private:
+    volumes& of_;
+    std::unique_lock<std::mutex> lock_;
+  };
 
  public:
   // The number and the size that a handle has.
@@ -43,8 +60,8 @@ class volumes {
   };
   // As chunk_store::volume.
   [[nodiscard]] opened open_volume(std::string_view name, const volume_options& options) {
-    static_cast<void>(finish_removals());
-    const std::scoped_lock lock(mutex_);
+    const volumes_lock lock(*this);
+    static_cast<void>(go_on_with_removals());  // a number may be free then
     if (const std::optional<std::uint32_t> id = find_volume(name)) {
       // A removal that failed may be durable: nothing is acknowledged for a volume that may be gone.
       if (!store().records.make_volume_sure(*id - 1))
@@ -58,7 +75,7 @@ class volumes {
 
   // As chunk_store::remove_volume. REQUIRES: the free blocks are known.
   bool remove_volume(std::string_view name) {
-    std::unique_lock lock(mutex_);
+    const volumes_lock lock(*this);
     const std::optional<std::uint32_t> id = find_volume(name);
     if (!id) {
       settle_failed_makings();
@@ -80,26 +97,20 @@ class volumes {
     } catch (const std::exception&) {
       // It is removed: the next operation that ends goes on with it.
     }
-    lock.unlock();
-    static_cast<void>(finish_removals());  // an operation that ended meanwhile found the lock taken
     return true;
   }
+  // As in chunk_store.
   bool finish_removals() noexcept {
-    if (going_.load(std::memory_order_acquire) == 0) return false;
+    if (!any_going()) return false;
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock.owns_lock()) return false;
-    bool any = false;
-    for (std::uint32_t id = 1; id <= store().records.volumes(); ++id) {
-      if (!is_going_[id - 1] || store().is_used(id)) continue;
-      try {
-        go_on_removing(id);
-        any |= !is_going_[id - 1];
-      } catch (const std::exception&) {
-        // The next opening goes on with it, if no later operation can.
-      }
-    }
-    return any;
+    return lock.owns_lock() && go_on_with_removals();
   }
+  void wait_for_removals() noexcept {
+    if (!any_going()) return;
+    const std::scoped_lock lock(mutex_);
+    static_cast<void>(go_on_with_removals());
+  }
+  [[nodiscard]] std::uint64_t ended_removals() const noexcept { return ended_.load(std::memory_order_acquire); }
   // Removals are under way.
   [[nodiscard]] bool any_going() const noexcept { return going_.load(std::memory_order_acquire) != 0; }
 
@@ -114,6 +125,21 @@ class volumes {
   }
 
  private:
+  // Ends the removals that no operation keeps any more. With the lock of volumes. True: one has ended.
+  bool go_on_with_removals() noexcept {
+    if (!any_going()) return false;
+    bool any = false;
+    for (std::uint32_t id = 1; id <= store().records.volumes(); ++id) {
+      if (!is_going_[id - 1] || store().is_used(id)) continue;
+      try {
+        go_on_removing(id);
+        any |= !is_going_[id - 1];
+      } catch (const std::exception&) {
+        // The next opening goes on with it, if no later operation can.
+      }
+    }
+    return any;
+  }
   // Removes the chunks of a volume that no handle has any more, and then frees its number; unless operations in flight use
   // some. With the lock of volumes. Throws pmlab::error if the drive fails.
   void go_on_removing(std::uint32_t volume_id) {
@@ -127,6 +153,7 @@ class volumes {
     }
     change_state(volume_id, volume_state::free);
     is_going_[volume_id - 1] = false;
+    ended_.fetch_add(1, std::memory_order_acq_rel);
     going_.fetch_sub(1, std::memory_order_acq_rel);
   }
 
@@ -192,6 +219,7 @@ class volumes {
   std::mutex mutex_;                           // of the volumes' slots, and of
   std::array<bool, most_volumes> is_going_{};  // removed since the store was opened, and not free
   std::atomic<unsigned> going_{0};             // how many are
+  std::atomic<std::uint64_t> ended_{0};        // how many were
 };
 
 }  // namespace pmlab::stores::detail::chunk_store
