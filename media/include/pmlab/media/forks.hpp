@@ -77,4 +77,15 @@ class forks {
   blocked_range* blocked_ = nullptr;
 };
 
+// The process that makes it. Throws pmlab::error: see forks::count.
+class maker_process {
+ public:
+  // A child by clone(2) has another number, and by fork another count.
+  [[nodiscard]] bool is_this_one() const noexcept { return ::getpid() == id_ && forks::count() == forks_; }
+
+ private:
+  pid_t id_ = ::getpid();
+  std::uint64_t forks_ = forks::count();
+};
+
 }  // namespace pmlab::media

@@ -273,8 +273,7 @@ class pmem {
     ~open_pool() {
       if (handle_ != nullptr && is_of_this_process()) pmemobj_close(handle_);
     }
-    // A child by clone(2) has another number, and by fork another count.
-    [[nodiscard]] bool is_of_this_process() const noexcept { return ::getpid() == opener_ && forks::count() == forks_; }
+    [[nodiscard]] bool is_of_this_process() const noexcept { return opener_.is_this_one(); }
     void close() noexcept { pmemobj_close(std::exchange(handle_, nullptr)); }
     void take(PMEMobjpool* pool) noexcept { handle_ = pool; }
     [[nodiscard]] PMEMobjpool* handle() const noexcept { return handle_; }
@@ -282,8 +281,7 @@ class pmem {
 
    private:
     PMEMobjpool* handle_ = nullptr;
-    pid_t opener_ = ::getpid();
-    std::uint64_t forks_ = forks::count();
+    maker_process opener_;
   };
 
   [[nodiscard]] contents* aligned_contents() {
