@@ -132,7 +132,7 @@ class pass {
   void run() {
     load();
     for (unsigned repeat = first_repeat_; repeat <= options_.repeats; ++repeat) {
-      shown_.pass(fmt::format("{}, repeat {} of {}: {}", threads_text(), repeat, options_.repeats, phases_text()));
+      shown_.pass(fmt::format("{}, {}: {}", threads_text(), repeat_text(repeat), phases_text()));
       for (std::size_t position = 0; position < options_.phases.size(); ++position) {
         const phase& p = options_.phases[position];
         if (p.kind == phase_kind::load) continue;
@@ -159,6 +159,10 @@ class pass {
  private:
   [[nodiscard]] std::string threads_text() const {
     return team_.size() == 1 ? "1 thread" : fmt::format("{} threads", team_.size());
+  }
+  [[nodiscard]] std::string repeat_text(unsigned repeat) const {
+    if (options_.medium.simulated) return fmt::format("layout {}", options_.layout);
+    return fmt::format("repeat {} of {}", repeat, options_.repeats);
   }
   [[nodiscard]] std::string phases_text() const {
     std::string text;
@@ -273,29 +277,19 @@ class pass {
   std::vector<std::unique_ptr<contender>> contenders_;
 };
 
-// A step of the run, as `progress` knows it: on simulated media all phases of an index in one repeat, otherwise a phase.
-std::string kind_of_pass(unsigned threads) { return fmt::format("{} threads", threads); }
-
-double weight_of_pass(const bench_options& options, const index_description& d, unsigned threads) {
-  double sum = 0;
-  for (const phase& p : options.phases)
-    if (refusal(d, p, threads, options.medium).empty()) sum += phase_runner::weight_of(options, p);
-  return sum;
-}
-
 // A pass on a simulated machine, of one index in one repeat, in a process of its own: what was measured before, under
 // which names, leaves nothing behind that its figures depend on. Each repeat has a layout of its own. Throws pmlab::error.
 bench_report simulated_pass(const bench_options& options, const index_description& index, unsigned threads,
-                            unsigned repeat) {
+                            unsigned repeat, progress& shown) {
   constexpr std::chrono::hours limit(24 * 30);
   bench_options one = options;
   one.layout += repeat - 1;
   one.repeats = static_cast<unsigned>(one.layout);
   const auto measure = [&] {
-    progress quiet(progress::style::quiet);
+    const progress::moving moving(shown);
     bench_report report;
     {
-      pass measured(one, {&index}, threads, quiet, report, true, one.repeats);
+      pass measured(one, {&index}, threads, shown, report, true, one.repeats);
       try {
         measured.run();
       } catch (const error& e) {
@@ -324,10 +318,11 @@ void run_simulated(const bench_options& options, const std::vector<const index_d
                    progress& shown, bench_report& report) {
   for (unsigned repeat = 1; repeat <= options.repeats; ++repeat)
     for (const index_description* d : indexes) {
-      shown.begin(d->name, kind_of_pass(threads), weight_of_pass(options, *d, threads),
-                  fmt::format("{} threads, repeat {} of {}: {}", threads, repeat, options.repeats, d->name), 0);
-      bench_report one = simulated_pass(options, *d, threads, repeat);
-      shown.end();
+      bench_report one = simulated_pass(options, *d, threads, repeat, shown);
+      // Shown in the process that measured.
+      for (const phase& p : options.phases)
+        if (refusal(*d, p, threads, options.medium).empty())
+          shown.skip(d->name, p.name, phase_runner::weight_of(options, p));
       std::move(one.results.begin(), one.results.end(), std::back_inserter(report.results));
       std::move(one.first_wrong.begin(), one.first_wrong.end(), std::back_inserter(report.first_wrong));
       if (repeat == 1) std::move(one.skipped.begin(), one.skipped.end(), std::back_inserter(report.skipped));
@@ -351,20 +346,14 @@ clock_limits limits_of_clock() {
 void announce(const bench_options& options, const std::vector<const index_description*>& indexes, progress& shown) {
   const auto runs = static_cast<unsigned>(std::max<std::size_t>(options.persistence.size(), 1));
   for (const unsigned threads : options.threads)
-    for (const index_description* d : indexes) {
-      if (options.medium.simulated) {
-        for (unsigned repeat = 0; repeat < runs * options.repeats; ++repeat)
-          shown.expect(d->name, kind_of_pass(threads), weight_of_pass(options, *d, threads));
-        continue;
-      }
+    for (const index_description* d : indexes)
       for (const phase& p : options.phases) {
         if (!refusal(*d, p, threads, options.medium).empty()) continue;
-        const bool once = p.kind == phase_kind::load;
+        const bool once = p.kind == phase_kind::load && !options.medium.simulated;
         const double weight = phase_runner::weight_of(options, p);
         for (unsigned repeat = 0; repeat < runs * (once ? 1 : options.repeats); ++repeat)
-          shown.expect(d->name, p.name, weight, !once && options.seconds > 0);
+          shown.expect(d->name, p.name, weight, p.kind != phase_kind::load && options.seconds > 0);
       }
-    }
 }
 
 void remark_on(const bench_options& options, bench_report& report) {
@@ -462,7 +451,9 @@ bench_report run_bench(const bench_options& options, const std::vector<const ind
   if (!options.medium.simulated) report.clock = limits_of_clock();
   remark_on(options, report);
   announce(options, indexes, shown);
-  const progress::moving moving(shown);
+  // The progress of a simulated pass moves in the process of that pass.
+  std::optional<progress::moving> moving;
+  if (!options.medium.simulated) moving.emplace(shown);
   std::vector<std::optional<media::persistence_domain>> domains(options.persistence.begin(), options.persistence.end());
   if (domains.empty()) domains.push_back(options.medium.persistence);
   bool first = true;

@@ -41,13 +41,13 @@ simulated_run::simulated_run(const medium_spec& medium, const options& given) {
   if (!medium.simulated) return;
   const std::uint64_t drawn = given.layout == 0 ? 0 : mix_bits(given.layout);
   running_ = std::make_unique<running>(medium, given, static_cast<std::uint32_t>(drawn / granules_of_heap % frames));
-  simulator::machine_options options;
-  options.cost = &running_->costs;
-  options.watch_freed = false;
-  options.heap_of_libraries = !given.program_is_simulated;
-  options.heap_offset = 16 * (drawn % granules_of_heap);
+  simulator::machine_options how;
+  how.cost = &running_->costs;
+  how.watch_freed = false;
+  how.heap_of_libraries = !given.program_is_simulated;
+  how.heap_offset = 16 * (drawn % granules_of_heap);
   simulator::the_machine().lose_power_as(running_->device.persistence);
-  simulator::the_machine().begin(options);
+  simulator::the_machine().begin(how);
   simulator::the_machine().watch(true);
 }
 
