@@ -199,7 +199,10 @@ class slot_map {
   }
   slot* find_slot(std::uint64_t key) {
     slot* const s = probe(key);
-    return s != nullptr && s->taken.load(std::memory_order_acquire) != 0 ? s : nullptr;
+    // A slot that was free may have been taken for another key since.
+    const bool is_of_key =
+        s != nullptr && s->taken.load(std::memory_order_acquire) != 0 && s->key.load(std::memory_order_acquire) == key;
+    return is_of_key ? s : nullptr;
   }
   slot* find_or_take_slot(std::uint64_t key) {
     const std::scoped_lock guard(taking_);

@@ -36,7 +36,8 @@ template <class Core>
 class volumes {
   using container = typename Core::container;
 
-  // The lock of volumes. An operation that ended meanwhile found it taken: what waited for that operation goes on behind it.
+  // The lock of volumes. An operation that ended meanwhile found it taken: removals that waited for that operation go on
+  // behind it.
   class volumes_lock {
    public:
     explicit volumes_lock(volumes& of) : of_(of), lock_(of.mutex_) {}
