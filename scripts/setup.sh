@@ -1,12 +1,13 @@
 #!/bin/bash
-# Usage: scripts/setup.sh [--minimal] [--with-dev-tools] [--with-cluster-tools] [--check] [--help]
+# Usage: scripts/setup.sh [--minimal] [--with-dev-tools] [--with-cluster-tools] [--with-browser] [--check] [--help]
 #
 # Installs the packages of scripts/packages.txt that are missing: with apt-get, as root or through sudo, without
 # questions. When all are there it does nothing, so it is safe to run again.
 #
 #   --minimal              only what pmlab needs: not the packages of its peers, without which they are left out
-#   --with-dev-tools       also clang, clang-format, clang-tidy, ccache, doxygen, chromium, pandas, a kernel for notebooks
+#   --with-dev-tools       also clang, clang-format, clang-tidy, ccache, doxygen, pandas, a kernel for notebooks
 #   --with-cluster-tools   also Slurm and Snakemake
+#   --with-browser         also Chromium, for the test that opens the report's page (scripts/test.sh --all)
 #   --check                installs nothing; lists missing packages, status 1 if anything required is
 #
 # libpmemobj-cpp-dev is not part of Debian 12. There it comes from release 11 of the mirror that this machine's apt
@@ -24,6 +25,7 @@ for argument in "$@"; do
     --minimal) minimal=yes ;;
     --with-dev-tools) groups+=(dev) ;;
     --with-cluster-tools) groups+=(cluster) ;;
+    --with-browser) groups+=(browser) ;;
     --check) check_only=yes ;;
     --help | -h) print_help; exit 0 ;;
     *) die "unknown option $argument; see --help" ;;

@@ -81,6 +81,6 @@ class Page(ProgramTest):
 
 if __name__ == "__main__":
     if browser.program() is None:
-        print(f"no {' or '.join(browser.PROGRAMS)} here: scripts/setup.sh --with-dev-tools installs it")
+        print(f"no {' or '.join(browser.PROGRAMS)} here: scripts/setup.sh --with-browser installs it")
         sys.exit(SKIPPED)
     main()
