@@ -119,7 +119,6 @@ class pass {
         shown_(shown),
         report_(report),
         first_repeat_(first_repeat),
-        first_result_(report.results.size()),
         machine_(options.medium, {.threads = threads,
                                   .background = own_threads(indexes),
                                   .layout = options.layout - 1,
@@ -142,10 +141,8 @@ class pass {
     }
   }
 
-  // What all of its results have in common, and the indexes' part of the report: the wrong answers as text, and the accuracy of the emulation.
+  // The indexes' part of the report: the wrong answers as text, and the accuracy of the emulation.
   ~pass() {
-    for (std::size_t i = first_result_; i < report_.results.size(); ++i)
-      report_.results[i].cpu_cache_bytes = machine_.cpu_cache_bytes();
     for (const auto& c : contenders_) {
       if (c->expected)
         for (const std::string& w : c->expected->first_wrong())
@@ -224,7 +221,7 @@ class pass {
       shown_.pass(
           fmt::format("{}: loading {} with {} records", threads_text(), c->description->name,
                       options_.trace ? short_count(options_.trace->load.size()) : short_count(options_.records)));
-      report_.results.push_back(runner_.measure(*c, p, 0, first_repeat_));
+      add(runner_.measure(*c, p, 0, first_repeat_));
     }
   }
 
@@ -251,6 +248,11 @@ class pass {
                                fmt::format("the pool held the {} entries already", c.space.entries)});
   }
 
+  void add(phase_result measured) {
+    measured.cpu_cache_bytes = machine_.cpu_cache_bytes();
+    report_.results.push_back(std::move(measured));
+  }
+
   void run_phase(contender& c, const phase& p, std::size_t position, unsigned repeat) {
     std::string reason = refusal(*c.description, p, team_.size(), options_.medium);
     if (reason.empty() && p.kind == phase_kind::reopen && !c.index->durable())
@@ -263,14 +265,13 @@ class pass {
     // An erase phase removes the entries of insert phases; without any, it is prepared here.
     if (p.kind == phase_kind::erase && c.keys.added.empty())
       static_cast<void>(runner_.measure(c, make_phase(phase_kind::insert), position + options_.phases.size(), repeat));
-    report_.results.push_back(runner_.measure(c, p, position, repeat));
+    add(runner_.measure(c, p, position, repeat));
   }
 
   const bench_options& options_;
   progress& shown_;
   bench_report& report_;
   unsigned first_repeat_;
-  std::size_t first_result_;
   simulated_run machine_;
   thread_team team_;
   phase_runner runner_;

@@ -36,7 +36,7 @@ struct bench_options {
   std::uint32_t batch = 1;
   std::uint32_t scan_length = 100;
   std::uint64_t seed = 1;
-  std::uint64_t cpu_cache_bytes = 0;  // of a core of a simulated machine; 0: as the profile says
+  std::uint64_t cpu_cache_bytes = 0;  // the share of a core of a simulated machine; 0: the profile's
   std::uint64_t layout = 1;           // on simulated media: of the first repeat; each has the next one
   bool huge_pages = true;
   std::uint64_t pool_bytes = 0;  // 0: from the number of records

@@ -48,7 +48,7 @@ struct phase_result {
   std::optional<restart_times> restart;  // of phase reopen
   layer_statistics layer;                // its counts are the phase's
   std::optional<std::uint64_t> wrong;    // nothing: answers were not checked
-  std::uint64_t cpu_cache_bytes = 0;     // of all cores of a simulated machine; 0: another one
+  std::uint64_t cpu_cache_bytes = 0;     // the sum over all cores of a simulated machine; 0: another one
   std::string invalid;                   // why an emulated figure is not valid for the device; empty: it is
 };
 

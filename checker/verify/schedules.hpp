@@ -139,7 +139,7 @@ class random_schedule final : public operation_schedule {
   simulator::fiber* chosen_ = nullptr;
   std::uint64_t changes_before_sleep_ = 0;
   std::uint64_t operations_asleep_ = 0;
-  unsigned waits_ = 0;  // of others since the last of these ended
+  unsigned waits_ = 0;  // times that others waited since the last of their operations ended
 };
 
 // One pre-emption: at this access, `turns` threads further.

@@ -823,17 +823,22 @@ TEST_F(pmem_pool, that_is_replaced_while_it_is_opened_is_refused_and_the_new_one
   }
 }
 
-// A child in another PID namespace may have the number of its parent.
-TEST_F(pmem_pool, is_not_that_of_a_child_with_the_same_process_number) {
-  process_number = 1;
-  auto medium = std::make_unique<pool>(path(), media::pmem_options{.create_bytes = pool_bytes});
+// A child process closes its copy of the pool. Returns the status of its end; -1: there was no child.
+int closed_by_child(std::unique_ptr<pool>& medium) {
   const pid_t child = ::fork();
   if (child == 0) {
     medium.reset();
     ::_exit(0);
   }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  int status = -1;
+  return child > 0 && ::waitpid(child, &status, 0) == child ? status : -1;
+}
+
+// A child in another PID namespace may have the number of its parent.
+TEST_F(pmem_pool, is_not_that_of_a_child_with_the_same_process_number) {
+  process_number = 1;
+  auto medium = std::make_unique<pool>(path(), media::pmem_options{.create_bytes = pool_bytes});
+  ASSERT_NE(closed_by_child(medium), -1);
   EXPECT_TRUE(is_marked_as_open(path()));
   medium.reset();
   process_number = 0;
@@ -869,13 +874,7 @@ TEST_F(pmem_pool, stays_that_of_the_process_that_opened_it_when_a_child_closes_i
   const pid_t killed = ::fork();
   if (killed == 0) {
     auto opened = std::make_unique<pool>(path());
-    const pid_t child = ::fork();
-    if (child == 0) {
-      opened.reset();
-      ::_exit(0);
-    }
-    int status = 0;
-    if (::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0) ::raise(SIGKILL);
+    if (closed_by_child(opened) == 0) ::raise(SIGKILL);
     ::_exit(1);
   }
   int status = 0;
@@ -895,13 +894,8 @@ TEST_F(pmem_pool, works_on_in_the_parent_when_a_child_closes_it) {
       return media::create<std::atomic<std::uint64_t>>(change, 42U) != nullptr && (change.commit(), true);
     };
     EXPECT_TRUE(add());
-    const pid_t child = ::fork();
-    if (child == 0) {
-      medium.reset();
-      ::_exit(0);
-    }
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    const int status = closed_by_child(medium);
+    ASSERT_NE(status, -1);
     EXPECT_TRUE(WIFEXITED(status));
     for (int i = 0; i < 1000; ++i) EXPECT_TRUE(add());
     medium.reset();

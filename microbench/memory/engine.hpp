@@ -21,7 +21,7 @@ struct run_options {
   bench::medium_spec medium;
   double spread_percent = 5;
   double emulation_scale = 0;  // 0: as much as this machine needs
-  unsigned layouts = 1;  // of a simulated memory: a repetition on each; which places are accessed, and where they lie
+  unsigned layouts = 1;        // how many a simulated memory has: a repetition on each, with other places
   bool huge_pages = true;
   bool reuse = false;
   bool overwrite = false;

@@ -2,13 +2,12 @@
 // machine, and the library does the work. The assembler wrapper (as) gives calls these names. Not built as simulated
 // code.
 #include "checker/simulator/calls.hpp"
+#include "checker/simulator/machine/caller.hpp"
 
 #include <cstddef>
 #include <cstring>
 
 #include <strings.h>
-
-#define PMLAB_CALLER __builtin_return_address(0)
 
 namespace {
 

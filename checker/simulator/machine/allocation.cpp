@@ -1,5 +1,6 @@
 // malloc and its family, and operator new: allocations of simulated code are in the machine's heap, all others in the C
 // library's. A block is returned to its own heap, by any caller of free.
+#include "checker/simulator/machine/caller.hpp"
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/real.hpp"
 
@@ -15,9 +16,6 @@ using pmlab::simulator::the_machine;
 namespace {
 
 constexpr std::size_t natural_alignment = 16;
-
-// The code that calls the function in which this stands.
-#define PMLAB_CALLER __builtin_return_address(0)
 
 bool simulated(const void* caller) noexcept { return the_machine().owns_blocks_of(caller); }
 

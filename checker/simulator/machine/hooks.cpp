@@ -4,6 +4,7 @@
 // A plain access is announced before it happens and carries no value; the value of a store is taken from memory when
 // anything else happens on this machine. Atomic operations are done here, and carry their value.
 #include "checker/simulator/calls.hpp"
+#include "checker/simulator/machine/caller.hpp"
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine_counts.hpp"
 
@@ -15,8 +16,6 @@ using pmlab::simulator::access_kind;
 using pmlab::simulator::machine;
 using pmlab::simulator::the_machine;
 using pmlab::simulator::timing;
-
-#define PMLAB_CALLER __builtin_return_address(0)
 
 namespace {
 

@@ -2,6 +2,7 @@
 //
 // Declared here rather than included: the program need not have libpmem.
 #include "checker/simulator/calls.hpp"
+#include "checker/simulator/machine/caller.hpp"
 #include "checker/simulator/machine/machine.hpp"
 
 #include <cerrno>
@@ -43,8 +44,6 @@ void* store(void* target, std::size_t bytes, unsigned flags, const void* caller,
 }
 
 }  // namespace
-
-#define PMLAB_CALLER __builtin_return_address(0)
 
 extern "C" {
 

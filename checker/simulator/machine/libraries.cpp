@@ -1,7 +1,6 @@
 // Which code of this process is of libraries of simulated code.
 #include "checker/simulator/machine/libraries.hpp"
 
-#include <cstring>
 #include <string_view>
 
 #include <dlfcn.h>

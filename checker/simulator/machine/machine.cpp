@@ -12,7 +12,6 @@
 
 #include <dlfcn.h>
 #include <immintrin.h>
-#include <link.h>
 
 namespace pmlab::simulator {
 namespace {

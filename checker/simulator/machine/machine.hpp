@@ -101,7 +101,7 @@ struct machine_options {
   // The machine's heap is for libraries of simulated code alone, and for what is timed: where a block of theirs lies
   // depends on nothing that the program around them allocates. False: it is for all code on fibers.
   bool heap_of_libraries = false;
-  std::size_t heap_offset = 0;  // of the first block of the heap; a multiple of 16
+  std::size_t heap_offset = 0;  // the place of the heap's first block; a multiple of 16
 };
 
 using media::persistence_domain;
@@ -448,7 +448,7 @@ class machine {
   std::vector<fiber*> runnable_;
   unsigned next_number_ = 0;
   heap* dram_ = nullptr;
-  std::vector<code_range> libraries_;  // of simulated code, and the loader
+  std::vector<code_range> libraries_;  // the code of simulated libraries and of the loader
   space_limit limit_of_dram_;
   space_limit limit_of_heap_;
 };

@@ -1,5 +1,6 @@
 // mmap and its family, in place of the C library's.
 #include "checker/simulator/machine/pool_file.hpp"
+#include "checker/simulator/machine/caller.hpp"
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/real.hpp"
 
@@ -113,10 +114,10 @@ using namespace pmlab::simulator;
 extern "C" {
 
 void* mmap(void* address, std::size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
-  return map(address, bytes, protection, flags, file, offset, __builtin_return_address(0));
+  return map(address, bytes, protection, flags, file, offset, PMLAB_CALLER);
 }
 void* mmap64(void* address, std::size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
-  return map(address, bytes, protection, flags, file, offset, __builtin_return_address(0));
+  return map(address, bytes, protection, flags, file, offset, PMLAB_CALLER);
 }
 
 // The memory stays: the file would.
@@ -132,10 +133,9 @@ int munmap(void* address, std::size_t bytes) noexcept {
 int msync(void* address, std::size_t bytes, int flags) {
   if (!in_served(address)) return static_cast<int>(real::functions().system_call(SYS_msync, address, bytes, flags));
   machine& m = the_machine();
-  pmlab::media::for_each_line(address, bytes, [&](std::uintptr_t line) {
-    m.flush(reinterpret_cast<const void*>(line), __builtin_return_address(0));
-  });
-  m.fence(__builtin_return_address(0), true);
+  pmlab::media::for_each_line(address, bytes,
+                              [&](std::uintptr_t line) { m.flush(reinterpret_cast<const void*>(line), PMLAB_CALLER); });
+  m.fence(PMLAB_CALLER, true);
   return 0;
 }
 

@@ -147,7 +147,7 @@ class page_frames {
   mapping huge_pages_of_frames_;
   mapping huge_table_;
   std::uint32_t huge_used_ = 0;
-  std::uintptr_t first_page_ = 0;  // of persistent memory
+  std::uintptr_t first_page_ = 0;  // the first one of persistent memory that was touched
   std::array<entry, 4096> recent_{};
   std::array<std::uint32_t, 2> next_;  // no frame before is free
 };
