@@ -9,12 +9,9 @@ namespace {
 
 inline constexpr std::size_t places = 16;
 
-// The place of the calling thread, and of no other one in the same run.
-[[nodiscard]] std::size_t my_place() noexcept {
-  static std::atomic<std::size_t> next{0};
-  thread_local const std::size_t mine = next.fetch_add(1) % places;
-  return mine;
-}
+// The place of the calling thread while it locks. A number that threads count up from round to round would give a replay
+// other places than the run had.
+thread_local std::size_t my_place = 0;
 
 template <media::medium Medium>
 class rules : public plain_rules<Medium> {
@@ -23,11 +20,16 @@ class rules : public plain_rules<Medium> {
   using plain_rules<Medium>::plain_rules;
 
   void lock(slot& /*s*/) {
-    for (sync::backoff wait; !alone(my_place()); wait.pause())
-      if (announced_[my_place()].load(std::memory_order_relaxed) != 0)
-        announced_[my_place()].store(0, std::memory_order_release);
+    my_place = 0;
+    while (claimed_[my_place].exchange(1) != 0) my_place = (my_place + 1) % places;
+    for (sync::backoff wait; !alone(my_place); wait.pause())
+      if (announced_[my_place].load(std::memory_order_relaxed) != 0)
+        announced_[my_place].store(0, std::memory_order_release);
   }
-  void unlock(slot& /*s*/) { announced_[my_place()].store(0, std::memory_order_release); }
+  void unlock(slot& /*s*/) {
+    announced_[my_place].store(0, std::memory_order_release);
+    claimed_[my_place].store(0, std::memory_order_release);
+  }
 
  private:
   [[nodiscard]] bool alone(std::size_t mine) {
@@ -40,6 +42,7 @@ class rules : public plain_rules<Medium> {
     return true;
   }
 
+  std::array<word, places> claimed_{};
   std::array<word, places> announced_{};
 };
 
