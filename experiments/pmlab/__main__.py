@@ -1,4 +1,4 @@
-"""python3 -m pmlab run|merge|claims|report ARGUMENTS: the program pmlab becomes this for these commands.
+"""python3 -m pmlab run|merge|claims|report|compare ARGUMENTS: the program pmlab becomes this for these commands.
 
 Each command is a module pmlab.COMMAND.command with main(arguments) -> exit status. It is imported when it is called, so
 that only `pmlab report` needs matplotlib."""
@@ -12,7 +12,7 @@ from . import errors, processes
 from .describe import describe
 from .spelling import nearest
 
-COMMANDS = ("run", "merge", "claims", "report")
+COMMANDS = ("run", "merge", "claims", "report", "compare")
 
 
 def _complain(problem):

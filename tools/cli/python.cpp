@@ -1,4 +1,4 @@
-// Hands `pmlab run`, `merge`, `claims` and `report` over to Python.
+// Hands `pmlab run`, `merge`, `claims`, `report` and `compare` over to Python.
 #include "tools/cli/python.hpp"
 #include <pmlab/base/error.hpp>
 #include "bench/support/shell_form.hpp"
@@ -122,7 +122,8 @@ std::vector<command> add_python_commands(CLI::App& program, const arguments& giv
        {std::pair{"run", "Runs experiments, and decides the claims from their results"},
         std::pair{"merge", "Joins the results of several machines, and decides the claims from all of them"},
         std::pair{"claims", "Measures and decides published claims about persistent memory"},
-        std::pair{"report", "Makes a page of results: claims, charts, comparisons"}}) {
+        std::pair{"report", "Makes a page of results: claims, charts, comparisons"},
+        std::pair{"compare", "Shows which figures of two results differ by more than chance"}}) {
     CLI::App* const app = program.add_subcommand(name, what);
     app->prefix_command();
     app->set_help_flag("");

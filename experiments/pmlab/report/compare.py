@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from ..compare.judging import SAME, Side, is_alike
 from . import names, provenance, style
 from .chart import Chart, Point, Table
 from .charts import bar_height, name_axis, name_rows, threads_text
@@ -11,19 +12,8 @@ from .sections import Section
 
 NOT_SHOWN = {"load"}
 SHOWN_CHANGES = 12
-SAME = 0.02  # ratios that near to 1 are no change
 # Their figures are in other charts, too.
 OF_FIRST_SCREEN = ("thesis", "ranking")
-
-
-@dataclass
-class Side:
-    """A figure in one of the sets."""
-
-    value: float
-    low: float
-    high: float
-    n: int
 
 
 @dataclass
@@ -43,9 +33,8 @@ class Pair:
 
     @property
     def alike(self):
-        """The ranges overlap, or the figures are nearly equal."""
-        overlap = self.before.low <= self.after.high and self.after.low <= self.before.high
-        return overlap or abs(self.ratio - 1) <= SAME
+        """Chance may have made the difference."""
+        return is_alike(self.before, self.after)
 
     @property
     def label(self):
@@ -65,7 +54,7 @@ class Comparison:
 
 
 def _side(m):
-    return Side(m.throughput, *m.throughput_range, m.n)
+    return Side.of([r.throughput for r in m.alone() if r.throughput])
 
 
 def _keys(m):
@@ -165,7 +154,7 @@ def _changes(pairs):
     same = sum(abs(p.ratio - 1) <= SAME for p in pairs)
     overlapping = sum(p.alike for p in pairs) - same
     text = f"{same} of {len(pairs)} figures are within {100 * SAME:.0f} % of each other"
-    return Table(rows, "Largest changes", text + (f"; the ranges of {overlapping} others overlap." if overlapping else "."))
+    return Table(rows, "Largest changes", text + (f"; {overlapping} others differ by no more than chance may make them." if overlapping else "."))
 
 
 def _verdicts(first, second):

@@ -11,6 +11,7 @@ from . import memory, stores
 from .measurements import Measurement, Run
 
 SCHEMA = 1
+_GIVE_RESULTS = "give what `pmlab bench`, `stores` or `microbench` wrote with --json; `pmlab run` writes it again"
 PUBLISHED = "results.csv"  # what a folder has instead of raw/ that was published
 
 
@@ -43,7 +44,7 @@ class ResultSet:
     started: str
     seconds: float
     failed: list
-    runs: list
+    runs: list = field(default_factory=list)
     memories: list = field(default_factory=list)  # of the microbenchmark
     drives: list = field(default_factory=list)  # of the microbenchmark, with --device
     stores: list = field(default_factory=list)  # of pmlab stores
@@ -93,9 +94,11 @@ class ResultSet:
 
 def _read(path):
     try:
-        document = json.loads(path.read_text())
-    except (OSError, ValueError) as problem:
-        raise BadResults(f"{path}: not readable as JSON: {problem}") from problem
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as problem:
+        raise BadResults(f"{path}: not readable as JSON: {problem}", _GIVE_RESULTS) from problem
+    if not isinstance(document, dict):
+        raise BadResults(f"{path}: holds no results of pmlab", _GIVE_RESULTS)
     if document.get("schema") != SCHEMA:
         raise BadResults(f"{path}: has schema {document.get('schema')!r}; this report reads schema {SCHEMA}",
                          "use a pmlab of the version that wrote it")
@@ -133,6 +136,34 @@ def _described(manifest):
     return {r["name"]: {"about": titles.get(r.get("experiment"), ""), **r} for r in runs}
 
 
+# What the JSON of a command becomes, by its kind: the field of a ResultSet, and the function that makes one.
+_KINDS = {"microbench": ("memories", memory.memory_of), "drive": ("drives", memory.memory_of),
+          "stores_bench": ("stores", stores.run_of), "claims": ("verdicts", memory.verdicts_of)}
+
+
+def _add(found, name, path, told):
+    """Reads a file of results into `found`: {field of a ResultSet: list}. Raises BadResults."""
+    document = _read(path)
+    try:
+        if document.get("kind") in _KINDS:
+            kind, make = _KINDS[document["kind"]]
+            found.setdefault(kind, []).append(make(name, document, told))
+        else:
+            found.setdefault("runs", []).append(_run_of(path, document, told))
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise BadResults(f"{path}: lacks or spoils {problem}") from problem
+
+
+def load_file(path):
+    """What one command wrote with --json. Throws BadResults: it is nothing of the kind, or has no figures."""
+    path, found = Path(path), {}
+    _add(found, "", path, {"name": ""})
+    loaded = ResultSet(path, path.name, "", "", 0.0, [], **found)
+    if not any([loaded.drives, *(m.cases for m in loaded.memories), *(r.measurements for r in [*loaded.runs, *loaded.stores])]):
+        raise BadResults(f"{path} has no figures", _GIVE_RESULTS)
+    return loaded
+
+
 def load(folder):
     """The results below `folder`. Throws BadResults: nothing there, or something that is not schema 1."""
     folder = Path(folder)
@@ -143,35 +174,20 @@ def load(folder):
     raw = folder / "raw"
     found = {str(p.relative_to(raw).with_suffix("")): p for p in sorted(raw.rglob("*.json"))}
     files = sorted(found.items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
-    runs, memories, drives, of_stores, verdicts = [], [], [], [], []
+    found = {}
     for name, path in files:
         told = {"name": name, **described.get(name, {})}
-        if told.get("status", 0) != 0:
-            continue
-        document = _read(path)
-        try:
-            if document.get("kind") == "microbench":
-                memories.append(memory.memory_of(name, document, told))
-            elif document.get("kind") == "drive":
-                drives.append(memory.memory_of(name, document, told))
-            elif document.get("kind") == "stores_bench":
-                of_stores.append(stores.run_of(name, document, told))
-            elif document.get("kind") == "claims":
-                verdicts.append(memory.verdicts_of(name, document, told))
-            else:
-                runs.append(_run_of(path, document, told))
-        except (KeyError, TypeError, AttributeError) as problem:
-            raise BadResults(f"{path}: lacks or spoils {problem}") from problem
+        if told.get("status", 0) == 0:
+            _add(found, name, path, told)
     for path in sorted((folder / "claims").glob("*.json")):
-        verdicts.append(memory.verdicts_of(path.stem, _read(path), {"name": f"claims/{path.stem}"}))
-    if not runs and not memories and not drives and not of_stores and not verdicts:
+        found.setdefault("verdicts", []).append(memory.verdicts_of(path.stem, _read(path), {"name": f"claims/{path.stem}"}))
+    if not found:
         if (folder / PUBLISHED).is_file():
             raise BadResults(f"{folder} is published: it holds page and figures, and no raw/ to make them from",
                              "unpack the raw files of the release into it, or run `pmlab run` again")
         raise BadResults(f"{folder}: holds no results below raw/", "`pmlab run --out FOLDER` writes them")
     failed = [r for r in manifest.get("runs", []) if r.get("status", 0) != 0]
     return ResultSet(folder, manifest.get("title", folder.name), manifest.get("about", ""), manifest.get("started", ""),
-                     manifest.get("seconds", 0.0), failed, runs, memories, drives, of_stores, verdicts, _experiments_of(manifest),
-                     manifest.get("scale", ""), manifest.get("load"),
-                     {r["name"]: r["other_cpus"] for r in manifest.get("runs", []) if r.get("other_cpus") is not None},
-                     manifest.get("caveats", []), [LeftOut(**one) for one in manifest.get("left_out", [])])
+                     manifest.get("seconds", 0.0), failed, experiments=_experiments_of(manifest),
+                     scale=manifest.get("scale", ""), load=manifest.get("load"), disturbed={r["name"]: r["other_cpus"] for r in manifest.get("runs", []) if r.get("other_cpus") is not None},
+                     caveats=manifest.get("caveats", []), left_out=[LeftOut(**one) for one in manifest.get("left_out", [])], **found)

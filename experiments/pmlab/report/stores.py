@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from ..claims.pair_cases import figures_of, is_of_pairs
 from ..claims.store_cases import numbered, size_text
 from . import names, provenance
-from .chart import Table
 from .measurements import Measurement, Run
 
 # Keys of a case, beside its phase; empty ones do not apply to it.
@@ -85,6 +84,8 @@ def _micro(nanoseconds):
 
 def all_cases(runs):
     """A table of each run."""
+    from .chart import Table  # draws: `pmlab compare` reads stores without matplotlib
+
     tables = []
     for run in runs:
         rows = [["case", "thousand/s", "us, mean", "us, 99 %", "bytes to the drive for each of the user's", "us of CPU",

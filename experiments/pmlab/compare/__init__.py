@@ -1,0 +1,1 @@
+"""`pmlab compare`: which figures of two results differ by more than chance."""
