@@ -68,6 +68,9 @@ class Installed(unittest.TestCase):
                          ["Snakefile", "experiments/only_here.toml", "plan.json", "slurm/config.v8+.yaml", "slurm/config.yaml",
                           "slurm/status.py"])
 
+    def test_the_licence_is_installed(self):
+        self.assertEqual((self.prefix / "share/doc/pmlab/LICENSE").read_text(), (SOURCE / "LICENSE").read_text())
+
     def test_claims(self):
         self.assertIn("M1 ", self.pmlab("claims", "--list").stdout)
 

@@ -22,8 +22,8 @@ _TIMED = ("ns", "us", "ms", "s")
 
 @dataclass
 class Figure:
-    """`text`: function of a value; `exact`: chance has no part in it; `is_single`: of one repeat on a real clock, so that no other
-    one tells how far chance moves it."""
+    """`text`: function of a value; `exact`: chance has no part in it; `is_single`: of one repeat on a real clock, whose
+    spread is unknown."""
 
     side: Side
     better: str
@@ -34,7 +34,7 @@ class Figure:
 
 @dataclass
 class Figures:
-    """`found`: {key: Figure}, where the key is words: the run, the medium, the rest of its name; `origin`: a clause that says what was measured."""
+    """`found`: {key: Figure}, where the key is words: the run, the medium, the rest of its name; `origin`: a clause about machine and commit."""
 
     found: dict
     origin: str
@@ -119,7 +119,7 @@ def _is_published(path):
 
 
 def load_both(first, second, quantities):
-    """Both results as Figures. Of two of which one is published: what charts of both show. Raises Failure: a path holds no
+    """Both results as Figures. If one is published, both have the figures that their charts show. Raises Failure: a path holds no
     results."""
     paths = [Path(first), Path(second)]
     for path in paths:

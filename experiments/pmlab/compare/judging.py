@@ -62,7 +62,7 @@ def _range(side, exact):
 
 
 def probability(before, after):
-    """Of the rank test; None: there are too few repeats for one, or they are not known."""
+    """The rank test's; None: there are too few repeats for one, or they are not known."""
     if min(len(before.samples), len(after.samples)) < ENOUGH_REPEATS:
         return None
     return rank_test(before.samples, after.samples)

@@ -27,7 +27,7 @@ class Row:
 
     @property
     def ratio(self):
-        """Of the second to the first; None: the first is nothing."""
+        """The second divided by the first; None: the first is nothing."""
         return self.after.side.value / self.before.side.value if self.before.side.value else None
 
     @property
