@@ -3,6 +3,7 @@
 
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/clock.hpp>
+#include "bench/catalogue/pacer.hpp"
 #include "bench/catalogue/subject.hpp"
 #if defined(PMLAB_SIMULATED)
 #include "checker/simulator/calls.hpp"
@@ -104,16 +105,23 @@ work_done execute(Target& target, const work& w, const Hooks& hooks) {
   const media::fast_clock& clock = media::fast_clock::instance();
   std::uint64_t calls = 0;
   const std::uint64_t period_mask = w.latency_period - 1;
+  constexpr std::uint64_t picoseconds = 1000;
   const auto run_one = [&](auto&& call) {
     hooks.begin();
     call();
     hooks.end();
   };
   const auto run_maybe_timed = [&](auto&& call) {
+#if !defined(PMLAB_SIMULATED)
+    if (w.pace != nullptr) {
+      const std::uint64_t begins = w.pace->wait(clock);
+      run_one(call);
+      return w.latencies->record((clock.now_after_loads() - begins) / picoseconds);
+    }
+#endif
     if (w.latencies == nullptr || (calls++ & period_mask) != 0) return run_one(call);
     const std::uint64_t start = clock.now_after_loads();
     run_one(call);
-    constexpr std::uint64_t picoseconds = 1000;
     w.latencies->record((clock.now_after_loads() - start) / picoseconds);
   };
 

@@ -28,6 +28,8 @@ struct answer {
 };
 
 // A run of operations for one thread.
+class pacer;
+
 struct work {
   std::span<const workload::operation> operations{};
   // Empty, or as many as operations: where the results are stored for a check.
@@ -40,6 +42,9 @@ struct work {
   workload::latency_histogram* latencies = nullptr;
   std::uint64_t latency_period = 16;  // a power of two
   std::uint32_t batch = 1;            // > 1: reads that follow each other go to find_batch, this many at a time
+  // Null: each operation begins when the one before has ended. Otherwise it begins when the pacer lets it, `latencies` is
+  // not null, every operation has its time taken, and `batch` is 1. On a real clock.
+  pacer* pace = nullptr;
 };
 
 struct work_done {

@@ -8,6 +8,7 @@
 #include "bench/engine/phase_runner.hpp"
 #include "bench/engine/report_bytes.hpp"
 #include "bench/engine/simulated_run.hpp"
+#include "bench/support/cpu_counters.hpp"
 #include "bench/support/machine.hpp"
 #include "bench/support/quantity.hpp"
 #include "bench/support/thread_team.hpp"
@@ -250,7 +251,19 @@ class pass {
 
   void add(phase_result measured) {
     measured.cpu_cache_bytes = machine_.cpu_cache_bytes();
+    remark_on_rate(measured);
     report_.results.push_back(std::move(measured));
+  }
+
+  void remark_on_rate(const phase_result& measured) {
+    constexpr double reached = 0.98;
+    const bool is_paced = options_.rate > 0 && measured.phase != "load" && measured.phase != "reopen";
+    if (!is_paced || measured.throughput >= reached * static_cast<double>(options_.rate)) return;
+    report_.remarks.push_back(fmt::format(
+        "{} with {}: phase {} reached {} of the {} operations per second of --rate; its latencies grow with the "
+        "length of the phase",
+        measured.index, threads_text(), measured.phase, short_count(static_cast<std::uint64_t>(measured.throughput)),
+        short_count(options_.rate)));
   }
 
   void run_phase(contender& c, const phase& p, std::size_t position, unsigned repeat) {
@@ -365,6 +378,8 @@ void remark_on(const bench_options& options, bench_report& report) {
     report.remarks.emplace_back(
         "--persistence left flushes out: where the platform loses its caches, a power failure before these pools were "
         "closed would have damaged them, and so would one after a kill");
+  if (options.cpu_counters)
+    if (std::string reason = cpu_counters::refusal(); !reason.empty()) report.remarks.push_back(std::move(reason));
   // Simulated threads have a core each.
   if (options.medium.simulated) return;
   const std::size_t cpus = usable_cpus().size();
@@ -377,6 +392,21 @@ void remark_on(const bench_options& options, bench_report& report) {
                           t, cpus)
             : fmt::format("{} threads share {} CPUs: their figures show waiting for a CPU, not scaling", t, cpus));
   }
+}
+
+// Whether the options about time fit the clock, and each other.
+void check_clock(const bench_options& o) {
+  const bool real = !o.medium.simulated;
+  if (!real && o.rate > 0)
+    throw error("--rate needs a real clock, and " + o.medium.text() + " has a virtual one",
+                "leave it out, or use another medium");
+  if (!real && o.cpu_counters)
+    throw error("--cpu-counters counts what this CPU does, and " + o.medium.text() + " simulates another one",
+                "leave it out, or use another medium");
+  if (o.rate > 0 && o.batch > 1)
+    throw error("--rate and --batch exclude each other: operations that wait for a batch begin late", "leave one out");
+  if (o.rate > 0 && o.verify)
+    throw error("--rate and --verify exclude each other: operations that wait for a check begin late", "leave one out");
 }
 
 }  // namespace
@@ -408,6 +438,7 @@ void check(const bench_options& options, const std::vector<const index_descripti
       if (is_given)
         throw error(fmt::format("{} is of simulated media, and this is {}", option, options.medium.text()),
                     "leave it out, or use a simulated medium");
+  check_clock(options);
   if (!options.persistence.empty() && options.medium.plain_dram())
     throw error("--persistence has no effect on medium dram, which nothing outlives",
                 "leave it out, or use another --medium");

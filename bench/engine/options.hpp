@@ -36,6 +36,10 @@ struct bench_options {
   std::uint32_t batch = 1;
   std::uint32_t scan_length = 100;
   std::uint64_t seed = 1;
+  std::uint64_t rate = 0;  // > 0: operations that begin in a second, over all threads, whether earlier ones have ended
+  double interval_seconds = 0;        // > 0: operations are counted for each interval of so long
+  bool histograms = false;            // latencies are kept whole
+  bool cpu_counters = false;          // events of the CPU are counted
   std::uint64_t cpu_cache_bytes = 0;  // the share of a core of a simulated machine; 0: the profile's
   std::uint64_t layout = 1;           // on simulated media: of the first repeat; each has the next one
   bool huge_pages = true;

@@ -8,6 +8,7 @@
 #include "bench/support/quantity.hpp"
 #include "bench/workload/keys.hpp"
 #include "bench/workload/latency_histogram.hpp"
+#include "bench/workload/percentile_distribution.hpp"
 
 #include <algorithm>
 #include <array>
@@ -62,14 +63,24 @@ struct alignas(128) share {
   double busy_seconds = 0;
   clock::time_point start;
   clock::time_point end;
+  std::vector<std::uint64_t> intervals;
+  cpu_events cpu;
   bool full = false;
 };
+
+void add_to(std::vector<std::uint64_t>& intervals, std::size_t number, std::uint64_t operations) {
+  if (intervals.size() <= number) intervals.resize(number + 1);
+  intervals[number] += operations;
+}
 
 }  // namespace
 
 struct phase_runner::totals {
-  explicit totals(unsigned threads) : latencies(threads) {}
+  explicit totals(unsigned threads) : latencies(threads), lags(threads) {}
   std::vector<workload::latency_histogram> latencies;  // one for each thread
+  std::vector<std::uint64_t> lags;                     // how late each thread was at the end of its round; picoseconds
+  std::vector<std::uint64_t> intervals;
+  cpu_events cpu;
   std::uint64_t executed = 0;
   std::uint64_t positive = 0;
   std::uint64_t wrong = 0;
@@ -160,8 +171,23 @@ std::size_t phase_runner::chunk_of(const contender& c, std::uint32_t longest_sca
   if (c.expected || simulated)
     return longest_scan == 0 ? checked_chunk
                              : std::clamp<std::size_t>(checked_entries / longest_scan, 1, checked_chunk);
-  if (by_time) return timed_chunk;
+  if (by_time || options_.interval_seconds > 0) return timed_chunk;
   return untimed_chunk;
+}
+
+// The deadline is checked in time.
+std::size_t phase_runner::chunk_at_rate() const {
+  constexpr std::uint64_t chunks_per_second = 100;
+  return std::clamp<std::size_t>(options_.rate / (chunks_per_second * team_.size()), 1, timed_chunk);
+}
+
+// The times at which operations of a thread begin in a round. A thread that was late at the end of the last round still is.
+pacer phase_runner::pace_of(unsigned thread, const totals& sums) const {
+  constexpr double second = 1e12;
+  const double apart = second / static_cast<double>(options_.rate);
+  const auto first = static_cast<std::uint64_t>(apart * thread);
+  const std::uint64_t now = media::fast_clock::instance().now();
+  return pacer(now + first - std::min(now, sums.lags[thread]), static_cast<std::uint64_t>(apart * team_.size()));
 }
 
 // Threads of a real machine do not begin at one instant, and which of them is the first is chance.
@@ -184,6 +210,7 @@ void phase_runner::run_round(contender& c, const phase& p, const round_place& pl
 
   std::vector<share> shares(threads);
   const bool by_time = sums.seconds_left < std::numeric_limits<double>::infinity();
+  const bool is_paced = options_.rate > 0 && p.kind != phase_kind::load;
   const auto body = [&](unsigned t) {
     share& mine = shares[t];
     const std::span<const operation> operations = made[t];
@@ -191,13 +218,17 @@ void phase_runner::run_round(contender& c, const phase& p, const round_place& pl
     const bool checked = c.expected != nullptr;
     // Reading a simulated clock is a step of its thread: with --verify and without there are as many.
     const bool by_chunks = checked || options_.medium.simulated;
-    const std::size_t chunk = chunk_of(c, longest, by_time);
+    const std::size_t chunk = std::min(chunk_of(c, longest, by_time), is_paced ? chunk_at_rate() : untimed_chunk);
     std::vector<answer> answers(checked ? chunk : 0);
     // On pages of its own: a simulated machine sees who shares one.
     std::vector<indexes::entry, on_pages<indexes::entry>> scanned(longest);
     std::vector<indexes::entry> kept(checked ? chunk * longest : 0);
 
     if (options_.medium.simulated) wait_for_start(place, t);
+    std::optional<cpu_counters> counters;
+    if (options_.cpu_counters) counters.emplace();
+    std::optional<pacer> pace;
+    if (is_paced) pace.emplace(pace_of(t, sums));
     mine.start = clock::now();
     for (std::size_t first = 0; first < operations.size() && !mine.full;) {
       const auto now = operations.subspan(first, std::min(chunk, operations.size() - first));
@@ -208,13 +239,22 @@ void phase_runner::run_round(contender& c, const phase& p, const round_place& pl
                                            .kept = kept,
                                            .latencies = &sums.latencies[t],
                                            .latency_period = latency_period,
-                                           .batch = options_.batch});
+                                           .batch = options_.batch,
+                                           .pace = pace ? &*pace : nullptr});
       mine.executed += done.executed;
       mine.positive += done.positive;
       mine.full = done.full;
       first += done.executed;
       if (!by_time) shown_.did(done.executed);
-      if (by_chunks) mine.busy_seconds += seconds_between(chunk_start, clock::now());
+      if (by_chunks || options_.interval_seconds > 0) {
+        const clock::time_point now_done = clock::now();
+        mine.busy_seconds += seconds_between(chunk_start, now_done);
+        if (options_.interval_seconds > 0) {
+          // With --verify, time passes while the thread works, as for `seconds`.
+          const double at = sums.seconds + (checked ? mine.busy_seconds : seconds_between(mine.start, now_done));
+          add_to(mine.intervals, static_cast<std::size_t>(at / options_.interval_seconds), done.executed);
+        }
+      }
       if (checked) {
         mine.wrong += c.expected->check(t, now.first(done.executed), std::span(answers).first(done.executed), kept);
       }
@@ -224,6 +264,8 @@ void phase_runner::run_round(contender& c, const phase& p, const round_place& pl
       }
     }
     mine.end = clock::now();
+    if (pace) sums.lags[t] = pace->lag(media::fast_clock::instance().now());
+    if (counters) mine.cpu = counters->events();
   };
   team_.run(body);
 
@@ -240,6 +282,8 @@ void phase_runner::run_round(contender& c, const phase& p, const round_place& pl
     last_end = std::max(last_end, s.end);
     longest_busy = std::max(longest_busy, s.busy_seconds);
     full |= s.full;
+    sums.cpu += s.cpu;
+    for (std::size_t i = 0; i < s.intervals.size(); ++i) add_to(sums.intervals, i, s.intervals[i]);
     if (p.kind == phase_kind::insert)
       for (const operation& op : std::span(made[t]).first(s.executed)) c.keys.added.push_back(op.key);
   }
@@ -271,6 +315,9 @@ phase_result phase_runner::summarize(contender& c, const phase& p, unsigned repe
                       .p99_99 = static_cast<double>(all.percentile(99.99)),
                       .max = static_cast<double>(all.max()),
                       .samples = all.count()};
+  result.intervals = sums.intervals;
+  if (options_.histograms) result.distribution = workload::percentile_distribution(all);
+  if (sums.cpu.any()) result.cpu = sums.cpu;
   result.accesses = c.index->accesses();
   result.persists = c.index->persists();
   result.media_bytes = c.index->media_bytes();

@@ -1,6 +1,7 @@
 // Measures one index in one phase.
 #pragma once
 
+#include "bench/catalogue/pacer.hpp"
 #include "bench/engine/contender.hpp"
 #include "bench/engine/operation_maker.hpp"
 #include "bench/engine/options.hpp"
@@ -10,6 +11,7 @@
 #include "bench/support/thread_team.hpp"
 
 #include <cstdint>
+#include <optional>
 
 namespace pmlab::bench {
 
@@ -39,6 +41,8 @@ class phase_runner {
   void run_round(contender& c, const phase& p, const round_place& place, totals& sums);
   void wait_for_start(const round_place& place, unsigned thread) const;
   [[nodiscard]] std::size_t chunk_of(const contender& c, std::uint32_t longest_scan, bool by_time) const;
+  [[nodiscard]] std::size_t chunk_at_rate() const;
+  [[nodiscard]] pacer pace_of(unsigned thread, const totals& sums) const;
   [[nodiscard]] phase_result summarize(contender& c, const phase& p, unsigned repeat, const totals& sums);
   [[noreturn]] void report_full(const contender& c, const phase& p, std::uint64_t executed) const;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bench/catalogue/subject.hpp"
+#include "bench/support/cpu_counters.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -49,7 +50,11 @@ struct phase_result {
   layer_statistics layer;                // its counts are the phase's
   std::optional<std::uint64_t> wrong;    // nothing: answers were not checked
   std::uint64_t cpu_cache_bytes = 0;     // the sum over all cores of a simulated machine; 0: another one
-  std::string invalid;                   // why an emulated figure is not valid for the device; empty: it is
+  std::vector<std::uint64_t>
+      intervals;                  // operations that ended in each interval of --interval; the last one is shorter
+  std::string distribution;       // of latencies, for --histograms
+  std::optional<cpu_events> cpu;  // with --cpu-counters, where the kernel counts any
+  std::string invalid;            // why an emulated figure is not valid for the device; empty: it is
 };
 
 struct skipped_phase {

@@ -7,6 +7,7 @@
 #include "bench/support/json_values.hpp"
 #include "bench/workload/trace.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -100,6 +101,8 @@ json options_to_json(const bench_options& o, const std::string& command) {
   j["batch"] = o.batch;
   j["scan_length"] = o.scan_length;
   j["seed"] = o.seed;
+  j["rate"] = o.rate > 0 ? json(o.rate) : json(nullptr);
+  j["interval_seconds"] = o.interval_seconds > 0 ? json(o.interval_seconds) : json(nullptr);
   j["layout"] = o.medium.simulated ? json(o.layout) : json(nullptr);
   return j;
 }
@@ -149,6 +152,16 @@ json restart_to_json(const phase_result& r) {
   return {{"find_ns", r.restart->find}, {"scan_ns", r.restart->scan ? json(*r.restart->scan) : json(nullptr)}};
 }
 
+json cpu_to_json(const phase_result& r) {
+  if (!r.cpu || r.operations == 0) return nullptr;
+  json j;
+  for (std::size_t i = 0; i < cpu_events::kinds; ++i) {
+    const std::optional<double>& count = r.cpu->counts[i];
+    j[std::string(cpu_events::names[i])] = count ? json(*count / static_cast<double>(r.operations)) : json(nullptr);
+  }
+  return j;
+}
+
 json result_to_json(const phase_result& r) {
   json j;
   j["index"] = r.index;
@@ -171,6 +184,8 @@ json result_to_json(const phase_result& r) {
   j["cache"] = cache_to_json(r);
   j["hybrid"] = hybrid_to_json(r);
   j["restart"] = restart_to_json(r);
+  j["intervals"] = r.intervals.empty() ? json(nullptr) : json(r.intervals);
+  j["cpu"] = cpu_to_json(r);
   j["entries"] = r.entries;
   j["wrong_answers"] = r.wrong ? json(*r.wrong) : json(nullptr);
   j["invalid"] = r.invalid.empty() ? json(nullptr) : json(r.invalid);

@@ -15,6 +15,8 @@ namespace pmlab::workload {
 // Not thread-safe: one per thread, merged at the end.
 class latency_histogram {
  public:
+  static constexpr int fine_bits = 7;  // a power of two has 2^fine_bits buckets
+
   latency_histogram() : counts_(buckets) {}
 
   // Allocates nothing; a few nanoseconds.
@@ -37,8 +39,15 @@ class latency_histogram {
   // 100 the maximum. `percent` outside 0 ... 100 counts as the nearer end. 0 if nothing was recorded.
   [[nodiscard]] std::uint64_t percentile(double percent) const noexcept;
 
+  // Calls function(value, count) for each bucket that is not empty, with the value (nanoseconds) in its middle, the least
+  // one first.
+  template <class Function>
+  void for_each(Function&& function) const {
+    for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket)
+      if (counts_[bucket] != 0) function(middle_of(bucket), counts_[bucket]);
+  }
+
  private:
-  static constexpr int fine_bits = 7;
   static constexpr std::size_t buckets = (64 - fine_bits + 1) << fine_bits;
 
   // Values below 2^(fine_bits + 1) have a bucket each. A larger one is shifted right until fine_bits + 1 bits are left:

@@ -40,6 +40,18 @@ class BadInput(ProgramTest):
         self.bad(["--batch", "256"], "--index", "cceh", "--batch", "100000")
         self.bad(["--threads"], "--index", "cceh", "--threads", "1,,2")
 
+    def test_open_loop_and_intervals(self):
+        for parts, *words in ((["--rate"], "--rate", "0"), (["--rate"], "--rate", "many"),
+                              (["--rate", "real clock"], "--rate", "1k", "--medium", "simulated:aep"),
+                              (["--rate", "--batch"], "--rate", "1k", "--batch", "8"),
+                              (["--rate", "--verify"], "--rate", "1k", "--verify"),
+                              (["--interval '0.1ms'"], "--interval", "0.1ms"), (["--interval"], "--interval", "ms"),
+                              (["--interval", "too small"], "--interval", "0"),
+                              (["--cpu-counters"], "--cpu-counters", "--medium", "simulated:aep"),
+                              (["--histograms", "/dev/null/x"], "--histograms", "/dev/null/x")):
+            with self.subTest(words=words):
+                self.bad(parts, "--index", "cceh", *words)
+
     def test_ranges_of_threads(self):
         self.bad(["--threads", "4-2"], "--index", "cceh", "--threads", "4-2")
         self.bad(["--threads"], "--index", "cceh", "--threads", "1-")

@@ -65,6 +65,7 @@ class ExperimentTest(unittest.TestCase):
         refused(HEAD + BODY + '[[chart]]\nkind = "bars"\nx = "distribution"\ny = "p99"\nseries = "index"\n', "cannot be")
         refused(HEAD + BODY + '[[chart]]\nkind = "standard"\n[[chart]]\nkind = "bars"\nx = "index"\ny = "p99"\n'
                 'series = "index"\npanels = ["moon"]\n', "mine.toml:13: a chart's panels cannot be by 'moon'")
+        refused(HEAD + BODY + '[[chart]]\nkind = "timeline"\nx = "threads"\nseries = "index"\n', "a timeline has x already")
         refused("scale = 1\n" + HEAD + BODY, "write [scale]")
         refused("chart = 1\n" + HEAD + BODY, "write [[chart]]")
         refused("title = 1.5e3\n" + BODY, "has no about")

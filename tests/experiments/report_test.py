@@ -31,6 +31,25 @@ panels = ["medium"]
 """
 
 
+OVER_TIME = b"""
+title = "Growth"
+about = "Inserts over time."
+shows = "beyond the paper"
+[arguments]
+index = ["cceh", "fast_fair"]
+medium = "dram"
+operations = "200k"
+records = "1k"
+phases = ["insert"]
+interval = "5ms"
+repeat = 2
+[[chart]]
+kind = "timeline"
+series = "index"
+panels = ["phase"]
+"""
+
+
 STORES = b"""
 title = "Volumes"
 about = "Two stores."
@@ -255,6 +274,18 @@ class Report(ProgramTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("holds no results", done.stderr)
         self.assertNotIn("Traceback", done.stderr)
+
+    def test_throughput_over_time(self):
+        out = self.file("growth")
+        self.assert_works("run", self.write("growth.toml", OVER_TIME), "--out", out)
+        self.assert_works("report", out)
+        rows = pathlib.Path(out, "charts/growth-timeline.csv").read_text().splitlines()[1:]
+        self.assertEqual({row.split(",")[1] for row in rows}, {"CCEH", "FAST-FAIR"})
+        of_cceh = [float(row.split(",")[2]) for row in rows if ",CCEH," in row]
+        self.assertGreater(len(of_cceh), 2)
+        self.assertEqual(of_cceh, [float(f"{0.0025 + 0.005 * i:.4g}") for i in range(len(of_cceh))])
+        page = pathlib.Path(out, "index.html").read_text()
+        self.assertIn("furthest below its median", page)
 
 
 if __name__ == "__main__":

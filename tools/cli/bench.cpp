@@ -17,20 +17,40 @@
 #include "bench/support/shell_form.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace pmlab::cli {
 namespace {
+
+// "100ms". Throws pmlab::error.
+double interval_of(const std::string& text) {
+  constexpr double shortest = 1e-3, longest = 3600;
+  const bool in_ms = text.size() > 2 && text.ends_with("ms");
+  const std::string number = in_ms                 ? text.substr(0, text.size() - 2)
+                             : text.ends_with('s') ? text.substr(0, text.size() - 1)
+                                                   : text;
+  const double seconds = bench::parse_seconds(number, "--interval") / (in_ms ? 1000 : 1);
+  if (seconds < shortest || seconds > longest)
+    throw error(fmt::format("--interval '{}' is out of range", text), "give 1ms to 3600s");
+  return seconds;
+}
 
 // The command line, as far as it can be understood option by option.
 struct request {
@@ -41,7 +61,7 @@ struct request {
   std::optional<std::uint64_t> operations;
   double emulation_scale = 0;  // 0: as much as this machine needs
   bool library_scans = false, reopen = false, overwrite = false, reuse = false, quiet = false;
-  std::string json, csv;
+  std::string json, csv, histograms;
 };
 
 constexpr std::uint64_t real_operations = 1'000'000;
@@ -111,6 +131,7 @@ bench::bench_options options_of(const request& asked) {
   o.phases = phases_of(asked, o.trace.get());
   if (asked.overwrite) o.on_existing = bench::existing_file::overwrite;
   if (asked.reuse) o.on_existing = bench::existing_file::reuse;
+  o.histograms = !asked.histograms.empty();
   return o;
 }
 
@@ -120,12 +141,31 @@ struct plan {
   std::vector<const bench::index_description*> indexes;
 };
 
+// Throws pmlab::error: files cannot be written there.
+void make_folder(const std::string& path) {
+  std::error_code failed;
+  std::filesystem::create_directories(path, failed);
+  if (failed || ::access(path.c_str(), W_OK | X_OK) != 0)
+    throw error(fmt::format("cannot write to folder {}: {}", path, failed ? failed.message() : std::strerror(errno)),
+                "give --histograms a folder that can be written to");
+}
+
+// "cceh.read.4-threads.repeat-1.hgrm"
+std::string histogram_path(const std::string& folder, const bench::phase_result& r) {
+  std::string name = fmt::format("{}.{}.{}-threads.repeat-{}", r.index, r.phase, r.threads, r.repeat);
+  if (r.measured_under) name += fmt::format(".{}", to_string(*r.measured_under));
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-' && c != '_') c = '_';
+  return folder + '/' + name + ".hgrm";
+}
+
 // Throws pmlab::error.
 plan plan_of(const request& asked) {
   plan p{{}, asked.indexes};
   if (asked.indexes.empty() && asked.libraries.empty())
     throw error("nothing to measure", "name an index: --index NAME, or give a library: --library FILE.so");
   check_outputs({{"--json", asked.json}, {"--csv", asked.csv}});
+  if (!asked.histograms.empty()) make_folder(asked.histograms);
   p.options = options_of(asked);
   for (const std::string& path : asked.libraries)
     p.indexes.push_back(&bench::register_library(path, p.options.medium, {.scans = asked.library_scans}));
@@ -162,13 +202,18 @@ bench::bench_report run(plan& p, const request& asked) {
 
 // Returns the exit status.
 int write_all(const plan& p, const request& asked, const bench::bench_report& report, const arguments& command_line) {
+  std::vector<output_text> files = {{asked.json,
+                                     [&] {
+                                       return text_of(bench::results_to_json(p.options, bench::facts_of_this_machine(),
+                                                                             report, shell_form(command_line)));
+                                     }},
+                                    {asked.csv, [&] { return bench::results_to_csv(report); }}};
+  std::list<std::string> histograms;
+  if (!asked.histograms.empty())
+    for (const bench::phase_result& r : report.results)
+      files.push_back({histograms.emplace_back(histogram_path(asked.histograms, r)), [&r] { return r.distribution; }});
   const int status =
-      write({.files = {{asked.json,
-                        [&] {
-                          return text_of(bench::results_to_json(p.options, bench::facts_of_this_machine(), report,
-                                                                shell_form(command_line)));
-                        }},
-                       {asked.csv, [&] { return bench::results_to_csv(report); }}},
+      write({.files = std::move(files),
              .table = bench::results_table(p.options, report),
              .first_wrong = report.first_wrong,
              .wrong_answers = report.wrong_answers(),
@@ -270,6 +315,17 @@ command add_bench(CLI::App& program, const arguments& command_line) {
        "N: on simulated media, where things lie, which keys there are and when threads begin; of the first repeat, the "
        "next has N + 1",
        [&o](const std::string& n) { o.layout = count_up_to(n, "--layout", most_layouts); });
+  text(
+      "--rate", "",
+      "N: operations that begin in a second, over all threads, whether earlier ones have ended or not; latencies count "
+      "from there, so a stall shows in all that it delayed",
+      [&o](const std::string& n) { o.rate = bench::parse_count(n, "--rate"); });
+  text("--interval", "", "TIME, such as 100ms: count the operations of each interval, too (JSON)",
+       [&o](const std::string& time) { o.interval_seconds = interval_of(time); });
+  text("--histograms", "", "DIR: write the latencies of each phase there as .hgrm, which HdrHistogram's plotters read",
+       [asked](const std::string& folder) { asked->histograms = folder; });
+  app->add_flag("--cpu-counters", o.cpu_counters,
+                "Count cycles, instructions, and misses of last cache and dTLB, where the kernel allows it");
   text("--seed", "1", "N: of the operations",
        [&o](const std::string& n) { o.seed = bench::parse_count(n, "--seed", 0); });
   app->add_flag("--reopen", asked->reopen, "At the end close and reopen the index, and measure the time");

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from matplotlib.ticker import FuncFormatter
 
-from . import charts, names, provenance, style
+from . import charts, names, provenance, style, timeline
 from .chart import Chart, Point, overlap
 from .panels import Panels
 from .quantities import QUANTITIES
@@ -248,6 +248,13 @@ def _chart(experiment, wanted, quantity, panels):
                  rows=charts.figures(drawn, x.replace("_", " "), charts.with_range(quantity.text)))
 
 
+def _timeline(experiment, wanted, _, panels):
+    series = wanted["series"]
+    lines = _distinct([f for found in panels.values() for f in found], series)
+    labels = {line: label_of(series, line, lines) for line in lines}
+    return timeline.chart(experiment, panels, lambda f: labels[f.keys.get(series, "")], _looks(series, lines, labels), _panel_title)
+
+
 def charts_of(experiment, runs):
     """Those that the experiment's file asks for, of these runs. Figures of a real clock and of a virtual one are not in one
     chart: their repeats mean something else."""
@@ -265,7 +272,10 @@ def charts_of(experiment, runs):
             panels = clocks.setdefault(provenance.exact([point.measurement]), {})
             panels.setdefault(tuple((k, point.keys.get(k, "")) for k in wanted["panels"]), []).append(point)
         for exact, panels in clocks.items():
-            chart = _chart(experiment, wanted, quantity, panels)
+            make = _timeline if wanted["kind"] == "timeline" else _chart
+            chart = make(experiment, wanted, quantity, panels)
+            if chart is None:
+                continue
             chart.name += "".join(f"-{value}" for value in only.values())
             if len(clocks) > 1 and not exact:
                 chart.name += "-real-time"

@@ -7,7 +7,8 @@ from ..report.quantities import QUANTITIES
 from ..spelling import nearest
 
 # standard: the charts that every comparison of indexes gets (pmlab.report.sections).
-KINDS = ("lines", "bars", "standard")
+# timeline: throughput over time, of cells with `interval`.
+KINDS = ("lines", "bars", "standard", "timeline")
 _DIMENSIONS = ("threads", "phase", "index", "medium")
 _OF_STORES = ("store", "container", "merge", "ring", "pattern", "size", "value", "depth", "device", "devices", "staging",
               "place", "memtable")
@@ -41,8 +42,14 @@ def read_chart(file, table, axes, number, of_stores=False):
     if chart.kind == "standard":
         return chart
     dimensions = tuple(dict.fromkeys((*_DIMENSIONS, *(_OF_STORES if of_stores else ()), *axes)))
-    chart.x = one_of("x", dimensions)
-    chart.y = one_of("y", tuple(QUANTITIES))
+    if chart.kind == "timeline":
+        for key in ("x", "y"):
+            if key in table:
+                raise Failure(f"{file.place('chart', number, key)}: a timeline has {key} already", "leave it out")
+        chart.y = "throughput"
+    else:
+        chart.x = one_of("x", dimensions)
+        chart.y = one_of("y", tuple(QUANTITIES))
     chart.series = one_of("series", dimensions)
     if "panels" in table:
         place = ("chart", number, "panels")
