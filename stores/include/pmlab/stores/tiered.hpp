@@ -274,7 +274,7 @@ class tiered {
     threads_.stop();
     if (options_.read_only) return;
     try {
-      log().flush();
+      flush();
       tree_->close();
     } catch (const std::exception&) {
       // The loss bound holds no longer; opening replays what is durable.
@@ -294,7 +294,7 @@ class tiered {
   }
 
   // All changes that returned before are durable on return. Throws pmlab::error if the drive fails.
-  void sync() { log().flush(); }
+  void sync() { flush(); }
 
   // The present moment.
   [[nodiscard]] snapshot_handle snapshot() { return {*this, moments_.hold()}; }
@@ -303,11 +303,11 @@ class tiered {
   // the greatest number: when something was written. A clock that may be set back is read more often: the bound is
   // exceeded by the time between the last reading before and the first one behind each jump.
   std::uint64_t step() {
-    const std::uint64_t oldest = log().oldest();
-    if (oldest != tiered_log::never &&
-        (clock_.now() >= oldest + half_bound() || log().dirty() >= options_.loss.or_bytes))
-      log().flush();
-    const std::uint64_t next = log().oldest();
+    if (const detail::tiered::unflushed now = log().not_durable();
+        now.oldest != tiered_log::never &&
+        (clock_.now() >= now.oldest + half_bound() || now.bytes >= options_.loss.or_bytes))
+      flush();
+    const std::uint64_t next = log().not_durable().oldest;
     return next == tiered_log::never ? next : clock_.shown_at(next + half_bound());
   }
 
@@ -343,7 +343,9 @@ class tiered {
     tree_->count(s);
     s.sequence = moments_.now();
     s.durable = Memory::is_there ? s.sequence : log().durable_now();
-    s.dirty_bytes = log().dirty();
+    s.dirty_bytes = log().not_durable().bytes;
+    s.late_flushes = late_flushes_.load(std::memory_order_relaxed);
+    s.longest_loss = std::chrono::nanoseconds(longest_loss_.load(std::memory_order_relaxed) / 1000);
     s.log_segments = log().segments_in_use().size();
     s.background_failure = threads_.failure();
     return s;
@@ -411,7 +413,7 @@ class tiered {
                       std::to_string(log().most_batch_bytes()),
                   "write smaller batches or values, or make the store with larger segments");
     if constexpr (Memory::is_there) check_memory_for(changes);
-    if (log().has_failed()) log().flush();
+    if (log().has_failed()) flush();
     // Other threads may take the room that this one has made, so it goes on while something is made at all.
     for (std::uint32_t more = 0;; more = frees ? 0 : tree_->worth_while()) {
       const std::uint64_t before = tree_->work();
@@ -492,17 +494,32 @@ class tiered {
 
   // Work that is due behind a change, which is made already. With threads of its own the store only waits if these fall
   // behind.
+  //
+  // A flusher that gets no processor would leave changes older than the bound: a writer that finds the oldest one five
+  // eighths as old flushes itself, and waits for that.
   void after_change() {
-    const std::uint64_t dirty = log().dirty();
+    const detail::tiered::unflushed now = log().not_durable();
     if (!options_.background) {
-      if (dirty >= options_.loss.or_bytes) log().flush();
+      if (now.bytes >= options_.loss.or_bytes) flush();
       work_if_room();
-    } else if (dirty >= 2 * options_.loss.or_bytes) {
-      log().flush();
-    } else if (dirty >= options_.loss.or_bytes) {
+    } else if (now.bytes >= 2 * options_.loss.or_bytes ||
+               (now.oldest != tiered_log::never && clock_.now() >= writers_turn(now))) {
+      flush();
+    } else if (now.bytes >= options_.loss.or_bytes) {
       threads_.wake();
     }
     if (options_.background) slow_down();
+  }
+  // Makes all changes durable, and counts how old the oldest one became. Throws pmlab::error if the drive fails.
+  void flush() {
+    const std::uint64_t oldest = log().not_durable().oldest;
+    log().flush();
+    if (oldest == tiered_log::never) return;
+    const std::uint64_t now = clock_.now();
+    const std::uint64_t age = now > oldest ? now - oldest : 0;
+    if (age > 2 * half_bound()) late_flushes_.fetch_add(1, std::memory_order_relaxed);
+    for (std::uint64_t longest = longest_loss_.load(std::memory_order_relaxed); longest < age;)
+      if (longest_loss_.compare_exchange_weak(longest, age, std::memory_order_relaxed)) break;
   }
   // A root that grows faster than it is spilled slows writers down, the longer the more; none waits for the spill.
   void slow_down() const {
@@ -680,9 +697,21 @@ class tiered {
         after_failure);
   }
 
+  [[nodiscard]] std::uint64_t writers_turn(const detail::tiered::unflushed& now) const noexcept {
+    return now.oldest + half_bound() + half_bound() / 4;
+  }
+
   // Flushes if it is time; returns how long to pause. A change that comes meanwhile is not half as old as the bound when
   // the pause ends.
+  //
+  // A flusher that comes so late gets little of a processor, and would not get more of it in the flush, for which writers
+  // would wait: it leaves that to them, as long as they go on.
   [[nodiscard]] std::chrono::nanoseconds flusher_pause() {
+    const detail::tiered::unflushed waiting = log().not_durable();
+    const std::uint64_t woken = clock_.now();
+    if (waiting.oldest != tiered_log::never && woken >= writers_turn(waiting) &&
+        woken < waiting.newest + half_bound() / 4)
+      return std::chrono::nanoseconds(half_bound() / 8 / 1000);
     const std::uint64_t due = step();
     const std::uint64_t now = clock_.shown_at(clock_.now());
     const std::uint64_t longest = half_bound() / 2;
@@ -698,6 +727,8 @@ class tiered {
 
   std::mutex commit_mutex_;  // one change at a time
   std::atomic<std::uint64_t> exhausted_at_{never_exhausted};
+  std::atomic<std::uint64_t> late_flushes_{0};
+  std::atomic<std::uint64_t> longest_loss_{0};  // picoseconds
 
   detail::tiered::background threads_;
 };

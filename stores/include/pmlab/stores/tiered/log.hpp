@@ -56,6 +56,13 @@ inline std::uint64_t seal(std::byte* group, group_header h) noexcept {
   return sizeof(record_header) + c.key.size() + c.value.size();
 }
 
+// Changes that are acknowledged, and not durable yet.
+struct unflushed {
+  std::uint64_t bytes = 0;   // of their records
+  std::uint64_t oldest = 0;  // when the oldest one was acknowledged, on the clock; log::never: there is none
+  std::uint64_t newest = 0;  // when the newest change was, durable or not
+};
+
 template <blocks::device Device>
 class log {
  public:
@@ -115,6 +122,7 @@ class log {
     held_.back().last = last;
     dirty_ += bytes;
     if (oldest_ == never) oldest_ = now;
+    newest_ = now;
     return true;
   }
 
@@ -150,15 +158,9 @@ class log {
     const std::scoped_lock lock(mutex_);
     return durable_;
   }
-  // Bytes of records that are not durable yet.
-  [[nodiscard]] std::uint64_t dirty() const {
+  [[nodiscard]] unflushed not_durable() const {
     const std::scoped_lock lock(mutex_);
-    return dirty_;
-  }
-  // When the oldest change that is not durable was acknowledged; `never`: there is none.
-  [[nodiscard]] std::uint64_t oldest() const {
-    const std::scoped_lock lock(mutex_);
-    return std::min(oldest_, taken_oldest_);
+    return {dirty_, std::min(oldest_, taken_oldest_), newest_};
   }
   static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
@@ -299,6 +301,7 @@ class log {
   std::uint64_t dirty_ = 0;
   std::uint64_t dirty_taken_ = 0;
   std::uint64_t oldest_ = never;
+  std::uint64_t newest_ = 0;
   std::uint64_t taken_oldest_ = never;
 };
 

@@ -13,8 +13,10 @@
 namespace pmlab::stores {
 
 // What a crash may take: changes acknowledged less than `at_most` before it. A flush begins when the oldest change that is
-// not durable is half as old, or when `or_bytes` are not durable; so the bound holds while a flush takes no longer than
-// the other half. Writers wait when twice `or_bytes` are not durable.
+// not durable is half as old, or when `or_bytes` are not durable. Where the flusher gets too little of a processor, a
+// writer flushes when it is five eighths as old. So the bound holds while a flush takes no longer than the rest and a thread
+// of the process runs; `tiered_stats::late_flushes` counts those that took longer. Writers wait when twice `or_bytes` are
+// not durable.
 struct loss_bound {
   std::chrono::nanoseconds at_most = std::chrono::milliseconds(100);  // 10 us to 1 h
   std::uint64_t or_bytes = std::uint64_t{8} << 20;                    // at least 1
@@ -43,32 +45,34 @@ struct tiered_options {
 
 // Figures of a store at one moment.
 struct tiered_stats {
-  std::uint64_t sequence = 0;               // of the newest change; each change has one, from 1
-  std::uint64_t durable = 0;                // changes up to this sequence are durable
-  std::uint64_t dirty_bytes = 0;            // of the log that are not durable yet
-  std::uint64_t memory_bytes = 0;           // of the limit
-  std::uint64_t medium_bytes = 0;           // of persistent memory in use, by all of its users; 0 without
-  std::uint64_t sets = 0;                   // in the root
-  std::uint64_t leaves = 0;                 // key ranges
-  std::uint64_t leaf_sets = 0;              // in all leaves
-  std::uint64_t entries = 0;                // versions in all sets
-  std::uint64_t value_bytes = 0;            // that these refer to; versions that are replaced are some of them
-  std::uint64_t segments = 0;               // of both drives
-  std::uint64_t free_segments = 0;          // of these
-  std::uint64_t staging_used_bytes = 0;     // segments that are not free
-  std::uint64_t capacity_used_bytes = 0;    // likewise
-  std::uint64_t log_segments = 0;           // that replay would read
-  std::uint64_t ingests = 0;                // of memtables into the root, since the store was opened
-  std::uint64_t spills = 0;                 // of root sets into the leaves, likewise
-  std::uint64_t compactions = 0;            // of leaves, likewise
-  std::uint64_t splits = 0;                 // leaves that were added, likewise
-  std::uint64_t spilled_value_bytes = 0;    // that spills have copied, likewise
-  std::uint64_t compacted_value_bytes = 0;  // that compactions have copied, likewise
-  std::uint64_t page_hits = 0;              // of the cache, since the store was opened
-  std::uint64_t page_misses = 0;            // likewise
-  std::uint64_t value_hits = 0;             // likewise
-  std::uint64_t value_misses = 0;           // likewise
-  std::uint64_t cached_bytes = 0;           // of memory_bytes
+  std::uint64_t sequence = 0;             // of the newest change; each change has one, from 1
+  std::uint64_t durable = 0;              // changes up to this sequence are durable
+  std::uint64_t dirty_bytes = 0;          // of the log that are not durable yet
+  std::uint64_t memory_bytes = 0;         // of the limit
+  std::uint64_t medium_bytes = 0;         // of persistent memory in use, by all of its users; 0 without
+  std::uint64_t sets = 0;                 // in the root
+  std::uint64_t leaves = 0;               // key ranges
+  std::uint64_t leaf_sets = 0;            // in all leaves
+  std::uint64_t entries = 0;              // versions in all sets
+  std::uint64_t value_bytes = 0;          // that these refer to; versions that are replaced are some of them
+  std::uint64_t segments = 0;             // of both drives
+  std::uint64_t free_segments = 0;        // of these
+  std::uint64_t staging_used_bytes = 0;   // segments that are not free
+  std::uint64_t capacity_used_bytes = 0;  // likewise
+  std::uint64_t late_flushes = 0;         // since it was opened, that ended when a change was older than the loss bound
+  std::chrono::nanoseconds longest_loss{0};  // since it was opened: the greatest age of a change that became durable
+  std::uint64_t log_segments = 0;            // that replay would read
+  std::uint64_t ingests = 0;                 // of memtables into the root, since the store was opened
+  std::uint64_t spills = 0;                  // of root sets into the leaves, likewise
+  std::uint64_t compactions = 0;             // of leaves, likewise
+  std::uint64_t splits = 0;                  // leaves that were added, likewise
+  std::uint64_t spilled_value_bytes = 0;     // that spills have copied, likewise
+  std::uint64_t compacted_value_bytes = 0;   // that compactions have copied, likewise
+  std::uint64_t page_hits = 0;               // of the cache, since the store was opened
+  std::uint64_t page_misses = 0;             // likewise
+  std::uint64_t value_hits = 0;              // likewise
+  std::uint64_t value_misses = 0;            // likewise
+  std::uint64_t cached_bytes = 0;            // of memory_bytes
   std::string background_failure{};  // the last failure of a thread of the store; empty: none since it was opened
 };
 
