@@ -29,20 +29,33 @@ std::vector<std::size_t> kept_steps(const round_options& options) {
 // The words of a violation before its first number or address. Only a history of the same violation replaces a report.
 std::string_view kind_of(std::string_view what) { return what.substr(0, what.find_first_of("0123456789{")); }
 
+bool is_the_same(const child_outcome& outcome, const violation& found) {
+  return outcome.violated && kind_of(outcome.what) == kind_of(found.what);
+}
+
+// The round in a process of its own, with its schedule and the next ones.
+child_outcome try_schedules(const subject& kind, const round_options& options, std::uint64_t schedules,
+                            double seconds) {
+  round_counts ignored;
+  return run_rounds_in_child(kind,
+                             [&](std::uint64_t number, round_options& round) {
+                               round = options;
+                               round.schedule_seed += number * 1'000'003;
+                               return number < schedules;
+                             },
+                             seconds, ignored, {});
+}
+
 // True if the round still shows the violation, with this schedule or one of the next few, within `seconds`: `options`
 // and `found` then describe it.
 bool still_violates(const subject& kind, round_options& options, violation& found, double seconds) {
   constexpr std::uint64_t schedules = 24;
   const bool many = options.threads > 1 && options.how == search::random;
-  round_counts ignored;
-  const child_outcome outcome = run_rounds_in_child(kind,
-                                                    [&](std::uint64_t number, round_options& round) {
-                                                      round = options;
-                                                      round.schedule_seed += number * 1'000'003;
-                                                      return number < (many ? schedules : 1);
-                                                    },
-                                                    seconds, ignored, {});
-  if (!outcome.violated || kind_of(outcome.what) != kind_of(found.what)) return false;
+  child_outcome outcome = try_schedules(kind, options, many ? schedules : 1, seconds);
+  // Its replay has no other schedule before it.
+  if (outcome.rounds_before != 0 && is_the_same(outcome, found))
+    outcome = try_schedules(kind, outcome.round, 1, seconds);
+  if (!is_the_same(outcome, found)) return false;
   options = outcome.round;
   found.what = outcome.what;
   found.history = outcome.history;
@@ -244,6 +257,35 @@ std::vector<part> parts_of(const campaign_options& whole) {
   return {{schedules, first_share}, {crashes, first_share}, {rest, 1 - 2 * first_share}};
 }
 
+// What the command that is printed for the round runs, behind `before` rounds like it.
+campaign_options replay_of(const round_options& round, std::uint64_t before) {
+  const bool many = round.threads > 1;
+  campaign_options replay;
+  replay.round.seed = round.seed - before;
+  replay.round.schedule_seed = round.schedule_seed;
+  replay.round.how = round.how;
+  replay.round.threads = round.threads;
+  replay.round.operations = round.operations;
+  replay.round.keys = round.keys;
+  replay.round.short_dram = round.short_dram;
+  replay.round.kills = round.kills;
+  replay.round.pauses = round.pauses;
+  replay.round.steps = round.steps;
+  replay.crashes = round.crashes;
+  replay.schedules = many;
+  replay.mixed = replay.schedule_follows_seed = !many;
+  replay.order = round.store_buffers ? memory_order::tso : memory_order::sc;
+  replay.rounds = before + 1;
+  return replay;
+}
+
+child_outcome run_replay(const subject& kind, const violation& found, std::uint64_t before, double seconds) {
+  round_counts ignored;
+  return run_part(kind, replay_of(found.round, before), seconds, ignored, {});
+}
+
+constexpr double seconds_of_replay = 30;
+
 // The part goes on at this seed. False: it has no more rounds.
 bool skip_to(campaign_options& options, std::uint64_t seed) {
   const std::uint64_t done = seed - options.round.seed;
@@ -255,6 +297,28 @@ bool skip_to(campaign_options& options, std::uint64_t seed) {
 }
 
 }  // namespace
+
+void find_replay(const subject& kind, violation& found) {
+  // The search was such a process itself.
+  if (found.rounds_before == 0) return;
+  if (is_the_same(run_replay(kind, found, 0, seconds_of_replay), found)) return;
+  found.replayed_behind.reset();
+  if (found.round.how == search::bounded) return;
+  const auto start = clock::now();
+  const std::uint64_t most = std::min(4 * found.rounds_before + 16, found.round.seed);
+  for (std::uint64_t before = 1; before <= most; before += 1 + before / 3) {
+    const double left = seconds_of_replay - seconds_since(start);
+    if (left <= 0) return;
+    child_outcome outcome = run_replay(kind, found, before, left);
+    if (!is_the_same(outcome, found)) continue;
+    found.what = std::move(outcome.what);
+    found.history = std::move(outcome.history);
+    found.round = std::move(outcome.round);
+    found.operations = kept_steps(found.round).size();
+    found.replayed_behind = outcome.rounds_before;
+    return;
+  }
+}
 
 campaign_result run_campaign(const subject& kind, const campaign_options& options,
                              const std::function<void(const round_counts&, double)>& progress) {
@@ -280,6 +344,7 @@ campaign_result run_campaign(const subject& kind, const campaign_options& option
       found.round = std::move(outcome.round);
       found.history = std::move(outcome.history);
       found.operations = kept_steps(found.round).size();
+      found.rounds_before = outcome.rounds_before;
       if (!options.goes_on || !options.goes_on(found)) {
         result.found = std::move(found);
         break;
@@ -288,8 +353,14 @@ campaign_result run_campaign(const subject& kind, const campaign_options& option
     } while (seconds_since(start) < end);
     if (result.found || !result.problem.empty()) break;
   }
-  if (result.found && options.shrink_seconds > 0 && !is_bounded(options))
-    shorten(kind, *result.found, options.shrink_seconds);
+  if (result.found) {
+    find_replay(kind, *result.found);
+    if (options.shrink_seconds > 0 && !is_bounded(options) && result.found->replayed_behind == 0) {
+      violation shorter = *result.found;
+      shorten(kind, shorter, options.shrink_seconds);
+      if (is_the_same(run_replay(kind, shorter, 0, seconds_of_replay), shorter)) result.found = std::move(shorter);
+    }
+  }
   result.seconds = seconds_since(start);
   return result;
 }

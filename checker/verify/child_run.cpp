@@ -343,6 +343,7 @@ class rounds_child {
     const exit_reason reason = process_.wait();
     child_outcome result;
     next_(board_->round, result.round);
+    result.rounds_before = board_->round;
     result.history = lines_of(board_->history.get());
     if (is_stopped_) return result;
     if (reason.signal == 0 && reason.status == unable_status) {

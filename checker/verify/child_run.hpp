@@ -22,6 +22,7 @@ struct child_outcome {
   std::string remedy;
   std::vector<std::string> history;  // of that round's operations
   round_options round;               // the last one that it began
+  std::uint64_t rounds_before = 0;   // those that its process had run before that one
 };
 
 // The number of the child that this process is, or that it comes from; 0 in every other process.

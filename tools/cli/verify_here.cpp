@@ -54,6 +54,18 @@ void print(const verify::violation& v, const std::string& replay) {
   fmt::print("  history ({} of the round's {} operations):\n", v.history.size(), v.operations);
   for (const std::string& step : v.history) fmt::print("    {}\n", step);
   fmt::print("  to reproduce it:\n    {}\n", replay);
+  if (!v.replayed_behind)
+    fmt::print(
+        "  no command was found that shows it again: in a new process neither this round does, nor does it behind "
+        "others.\n"
+        "  The subject keeps something from round to round (a static, a thread-local, memory that is not freed), or\n"
+        "  depends on something outside of the machine. The search itself may show it again\n");
+  else if (*v.replayed_behind != 0)
+    fmt::print(
+        "  in a new process the last of these {} rounds alone does not show it: the subject keeps something from "
+        "round\n"
+        "  to round (a static, a thread-local, memory that is not freed)\n",
+        *v.replayed_behind + 1);
   std::fflush(stdout);
 }
 
@@ -115,7 +127,9 @@ std::string counts_in_words(const round_counts& counts, double seconds) {
   return text;
 }
 
-std::string replay_command(const verify_request& request, const std::string& name, const verify::round_options& round) {
+std::string replay_command(const verify_request& request, const std::string& name, const verify::violation& found) {
+  const verify::round_options& round = found.round;
+  const std::uint64_t before = found.replayed_behind.value_or(0);
   std::string text = "pmlab verify ";
   if (!request.library.empty())
     text += "--library " + request.library + (request.scans ? " --scans" : "") +
@@ -130,7 +144,7 @@ std::string replay_command(const verify_request& request, const std::string& nam
   if (round.kills) text += " --kills";
   if (round.pauses) text += " --pauses";
   text += fmt::format(" --threads {} --operations {} --keys {} --seed {}", round.threads, round.operations, round.keys,
-                      round.seed);
+                      round.seed - before);
   if (round.threads > 1) {
     if (round.how == verify::search::bounded) text += " --search bounded";
     text += fmt::format(" --schedule {}", round.schedule_seed);
@@ -138,7 +152,7 @@ std::string replay_command(const verify_request& request, const std::string& nam
       text += std::string(" --memory-order ") + (round.store_buffers ? "tso" : "sc");
   }
   if (!round.steps.empty()) text += fmt::format(" --steps {}", fmt::join(round.steps, ","));
-  return text + " --rounds 1";
+  return text + fmt::format(" --rounds {}", before + 1);
 }
 
 // As many as the command line accepts.
@@ -195,8 +209,11 @@ bool verify_one(const verify_request& request, const verify::subject& kind, std:
       const std::string line = line_of(name, found);
       if (known.holds(line)) return true;
       if (!request.all) return false;
+      verify::violation listed_one = found;
+      verify::find_replay(kind, listed_one);
       shown.clear();
-      fmt::print("{}{}\n", line, replay_command(request, name, found.round));
+      fmt::print("{}{}{}\n", line, replay_command(request, name, listed_one),
+                 listed_one.replayed_behind ? "" : "  (a new process does not show it)");
       std::fflush(stdout);
       known.add(line);
       ++listed;
@@ -226,7 +243,7 @@ bool verify_one(const verify_request& request, const verify::subject& kind, std:
     print_reached(kind);
     return listed == 0;
   }
-  print(*result.found, replay_command(request, name, result.found->round));
+  print(*result.found, replay_command(request, name, *result.found));
   return false;
 }
 
@@ -248,7 +265,7 @@ void verify_seeds_of(const verify_request& request, const verify::subject& kind,
     check_able(kind.name, result);
     if (!result.found && result.counts.rounds != 1)
       throw std::runtime_error(fmt::format("{}: the round of seed {} did not end", kind.name, seed));
-    const std::string replay = result.found ? replay_command(request, kind.name, result.found->round) : "";
+    const std::string replay = result.found ? replay_command(request, kind.name, *result.found) : "";
     record.add(number, result.counts, seed, result.seconds, result.found ? &*result.found : nullptr, replay);
     seconds += result.seconds;
     // A kill loses no more than the rounds since the last time.
