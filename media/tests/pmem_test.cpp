@@ -19,6 +19,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -882,6 +883,42 @@ TEST_F(pmem_pool, stays_that_of_the_process_that_opened_it_when_a_child_closes_i
   ASSERT_TRUE(WIFSIGNALED(status));
   EXPECT_TRUE(is_marked_as_open(path()));
   EXPECT_GT(pool(path()).written_back_bytes(), 0U);
+}
+
+// A child has none of the threads of its parent. To join several of them damages the list of the stacks.
+TEST_F(pmem_pool, is_closed_by_a_child_that_goes_on_with_threads_of_its_own) {
+  constexpr int pools = 4;
+  std::vector<std::unique_ptr<pool>> opened;
+  for (int i = 0; i < pools; ++i) {
+    pool{path(std::to_string(i)), {.create_bytes = pool_bytes}};
+    opened.push_back(std::make_unique<pool>(path(std::to_string(i))));
+  }
+  const child_end end = tests::run_in_child(
+      [&] {
+        opened.clear();
+        std::vector<std::thread> threads;
+        for (int i = 0; i < pools; ++i) threads.emplace_back([] { std::this_thread::yield(); });
+        for (std::thread& t : threads) t.join();
+        return std::string();
+      },
+      std::chrono::seconds(20));
+  EXPECT_EQ(end.end, child_end::how::returned);
+}
+
+// It is opened for writing, whatever is done with it.
+TEST_F(pmem_pool, that_may_only_be_read_is_refused_for_that_reason) {
+  pool{path(), {.create_bytes = pool_bytes}};
+  namespace fs = std::filesystem;
+  fs::permissions(fs::path(path()).parent_path(), fs::perms{0755});
+  fs::permissions(path(), fs::perms{0444});
+  const child_end end = tests::run_in_child(
+      [&] {
+        constexpr uid_t nobody = 65534;
+        if (::geteuid() == 0 && ::setresuid(nobody, nobody, nobody) != 0) return std::string("cannot be another user");
+        return message_of([&] { pool{path()}; });
+      },
+      std::chrono::seconds(20));
+  EXPECT_NE(end.text.find("Permission denied; a pool is opened for writing"), std::string::npos) << end.text;
 }
 
 // libpmemobj keeps locks and lists of the running process in the pool.

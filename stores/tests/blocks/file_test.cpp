@@ -3,6 +3,7 @@
 #include <pmlab/blocks/file.hpp>
 #include <pmlab/blocks/synchronous.hpp>
 #include "stores/tests/blocks/scratch_file.hpp"
+#include "support/child_process.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -10,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -46,6 +48,7 @@ struct plan {
   std::atomic<bool> no_direct_io{false};
   std::atomic<bool> holds_writes{false};  // a write's result is late
   std::atomic<bool> drive_in_use{false};
+  std::atomic<bool> read_only_mount{false};
 };
 
 struct planned_system {
@@ -58,6 +61,10 @@ struct planned_system {
     }
     if (planned->drive_in_use && (flags & O_EXCL) != 0) {
       errno = EBUSY;
+      return -1;
+    }
+    if (planned->read_only_mount && (flags & O_ACCMODE) != O_RDONLY) {
+      errno = EROFS;
       return -1;
     }
     return ::open(path, flags);
@@ -243,6 +250,51 @@ TEST_P(BlocksFile, ManyRequestsInFlight) {
   buffer read(data.size());
   synchronous(opened).read(0, read.bytes());
   EXPECT_TRUE(std::ranges::equal(data.bytes(), read.bytes()));
+}
+
+TEST_P(BlocksFile, OfAReadOnlyMountIsReadAndNotWritten) {
+  buffer data(4096);
+  std::ranges::fill(data.bytes(), std::byte{7});
+  {
+    planned_file before(scratch_.path(), options(), system_);
+    synchronous(before).write_durable(3, data.bytes());
+  }
+  planned_.read_only_mount = true;
+  const std::string said = message_of([&] { planned_file refused(scratch_.path(), options(), system_); });
+  EXPECT_TRUE(contains(said, "for writing: Read-only file system")) << said;
+  EXPECT_TRUE(contains(said, "file_options::read_only")) << said;
+
+  file_options reads = options();
+  reads.read_only = true;
+  planned_file opened(scratch_.path(), reads, system_);
+  planned_file beside(scratch_.path(), reads, system_);
+  buffer found(4096);
+  synchronous reader(opened);
+  reader.read(3, found.bytes());
+  EXPECT_TRUE(std::ranges::equal(data.bytes(), found.bytes()));
+  EXPECT_TRUE(contains(message_of([&] { reader.write(3, data.bytes()); }), "Read-only file system"));
+  EXPECT_TRUE(contains(message_of([&] { reader.write_durable(3, data.bytes()); }), "Read-only file system"));
+  reader.flush();
+  EXPECT_EQ(opened.failure(), "");
+  planned_.read_only_mount = false;
+  EXPECT_TRUE(contains(message_of([&] { planned_file writes(scratch_.path(), options(), system_); }), "is open"));
+}
+
+// A child has none of the threads of its parent.
+TEST_P(BlocksFile, IsGivenUpByAChildAndWorksOnInTheParent) {
+  auto opened = std::make_unique<planned_file>(scratch_.path(), options(), system_);
+  auto drive = std::make_unique<synchronous<planned_file>>(*opened);
+  buffer data(4096);
+  drive->write_durable(1, data.bytes());
+  const child_end end = run_in_child(
+      [&] {
+        drive.reset();
+        opened.reset();
+        return std::string();
+      },
+      std::chrono::seconds(20));
+  EXPECT_EQ(end.end, child_end::how::returned);
+  drive->write_durable(2, data.bytes());
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, BlocksFile, testing::Values(file_io::io_uring, file_io::threads),

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <thread>
 
 namespace pmlab::media {
@@ -30,6 +31,8 @@ class background_collapse {
   }
   background_collapse(const background_collapse&) = delete;
   background_collapse& operator=(const background_collapse&) = delete;
+  // In a child process that was forked since: it has no such thread, and a join would damage its list of stacks.
+  void leave_to_parent() noexcept { std::construct_at(&thread_); }
   ~background_collapse() {
     stop_.store(true, std::memory_order_relaxed);
     if (thread_.joinable()) thread_.join();

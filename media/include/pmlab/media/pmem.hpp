@@ -116,6 +116,7 @@ class pmem {
     if (!pool_.is_of_this_process()) {
       // libpmemobj still knows a pool at these addresses, and refuses another one there.
       if (!kept_from_children_) block_addresses(base_, capacity_bytes_, MAP_FIXED);
+      if (collapse_) collapse_->leave_to_parent();
       return;
     }
     if (caches_are_persistent_ && !platform_saves_caches()) {
@@ -376,13 +377,17 @@ class pmem {
              "close the copy first, or open it in a process that begins by exec");
     std::string why = pmemobj_errormsg();
     if (const std::size_t at = why.find(name); at != std::string::npos) why.replace(at, name.size(), path_);
-    refuse(why, what_to_check);
+    const bool is_forbidden = failure == EROFS || failure == EACCES || failure == EPERM;
+    refuse(why, is_forbidden ? what_writes : what_to_check);
   }
 
   [[noreturn]] void refuse_open_one() const { refuse("it is open already", what_to_check); }
 
   static constexpr const char* what_to_check =
       "check that it is a pmlab pool, complete, and not open in another process";
+
+  static constexpr const char* what_writes =
+      "a pool is opened for writing, also to be read only: let this user write to it, or copy it to where that is possible";
 
   [[noreturn]] void refuse(const std::string& why, const std::string& remedy) const {
     throw error("cannot open pool " + path_ + ": Failed opening pool: " + why, remedy);

@@ -39,6 +39,24 @@ struct root_facts {
   bool made = false;          // its index has published a root object
 };
 
+// Throws pmlab::error: the root has another layout or version than these.
+inline void check_layout(const root_facts& r, std::string_view layout, std::uint64_t version) {
+  if (r.layout != layout)
+    throw error("'" + r.name + "' is an index of layout " + r.layout + ", not " + std::string(layout),
+                "open it as " + r.layout + ", or take another name or pool");
+  if (r.version != version)
+    throw error("'" + r.name + "' has version " + std::to_string(r.version) + " of layout " + r.layout +
+                    ", and this program reads version " + std::to_string(version),
+                "open it with the release of pmlab that wrote it and copy the entries over");
+}
+
+// The error where all places of the table are taken.
+[[nodiscard]] inline error no_room_for_root(std::string_view name) {
+  return error("no room for index '" + std::string(name) + "': the pool holds " + std::to_string(root_limit) +
+                   " indexes already",
+               "use another pool");
+}
+
 // Lives in the medium. Calls must be serialized by the medium.
 struct root_table {
   std::array<root_entry, root_limit> entries{};  // those in use are the first ones
@@ -63,19 +81,10 @@ struct root_table {
         return {&e.word};
       }
       if (read(e.name) != name) continue;
-      if (read(e.layout) != layout)
-        throw error(
-            "'" + std::string(name) + "' is an index of layout " + read(e.layout) + ", not " + std::string(layout),
-            "open it as " + read(e.layout) + ", or take another name or pool");
-      if (stored != version)
-        throw error("'" + std::string(name) + "' has version " + std::to_string(stored) + " of layout " +
-                        std::string(layout) + ", and this program reads version " + std::to_string(version),
-                    "open it with the release of pmlab that wrote it and copy the entries over");
+      check_layout({std::string(name), read(e.layout), stored}, layout, version);
       return {&e.word};
     }
-    throw error("no room for index '" + std::string(name) + "': the pool holds " + std::to_string(root_limit) +
-                    " indexes already",
-                "use another pool");
+    throw no_room_for_root(name);
   }
 
   // The roots that are there, in the order in which they were added.

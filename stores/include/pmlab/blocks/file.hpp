@@ -55,6 +55,8 @@ struct file_options {
   // True: through the kernel's page cache, for file systems without direct I/O. Requests are copied, and a drive's
   // figures become the cache's; durability is the same, since a flush still reaches the drive.
   bool page_cache = false;
+  // True: for a drive that can only be read. Requests that write fail; other processes may read it at the same time.
+  bool read_only = false;
   unsigned threads = 16;  // of the whole device, where threads are used
 };
 
@@ -84,6 +86,7 @@ class basic_file {
                .shape = {},
                .facts = {},
                .direct = !options.page_cache,
+               .read_only = options.read_only,
                .system = std::move(system),
                .failed = {}},
         threads_(options.threads) {
@@ -103,8 +106,12 @@ class basic_file {
   basic_file(const basic_file&) = delete;
   basic_file& operator=(const basic_file&) = delete;
   // Unlocked, not only closed: a child process that was forked since has the descriptor, too. Such a child unlocks nothing.
+  // It has none of the threads either: they are not waited for.
   ~basic_file() {
-    if (locked_by_.is_this_one()) ::flock(state_.file.get(), LOCK_UN);
+    if (locked_by_.is_this_one())
+      ::flock(state_.file.get(), LOCK_UN);
+    else
+      static_cast<void>(pool_.release());
   }
 
   // Constant.
@@ -129,26 +136,35 @@ class basic_file {
   [[nodiscard]] descriptor opened(const std::string& path) {
     struct stat status {};
     const bool is_block_device = ::stat(path.c_str(), &status) == 0 && S_ISBLK(status.st_mode);
-    const int flags = O_RDWR | O_CLOEXEC | (state_.direct ? O_DIRECT : 0) | (is_block_device ? O_EXCL : 0);
+    const int flags = (state_.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | (state_.direct ? O_DIRECT : 0) |
+                      (is_block_device ? O_EXCL : 0);
     descriptor file(state_.system.open(path.c_str(), flags));
     if (file.is_open()) return file;
-    const std::string problem = "cannot open " + path + ": " + std::strerror(errno);
-    if (errno == EINVAL && state_.direct)
+    const int failure = errno;
+    const std::string cannot_open = "cannot open " + path;
+    const std::string why = std::strerror(failure);
+    if (failure == EINVAL && state_.direct)
       throw error(
           "the file system of " + path + " has no direct I/O",
           "use a file on another one, or file_options::page_cache (then each request is copied, and figures are "
           "those of the page cache)");
-    if (errno == EBUSY)
+    if (failure == EBUSY)
       throw error("block device " + path + " is in use: mounted, or part of another device",
                   "unmount it, or choose another device");
-    throw error(problem, errno == ENOENT ? "blocks::create_file makes a file" : "check the path and its permissions");
+    const bool is_forbidden = failure == EROFS || failure == EACCES || failure == EPERM;
+    if (is_forbidden && !state_.read_only && ::access(path.c_str(), R_OK) == 0)
+      throw error(cannot_open + " for writing: " + why,
+                  "let this user write to it, or copy it to where that is possible; file_options::read_only reads it");
+    throw error(cannot_open + ": " + why,
+                failure == ENOENT ? "blocks::create_file makes a file" : "check the path and its permissions");
   }
 
   // Requests of a process that was killed hold the lock until the drive has ended them: these are waited for, since they
   // would change blocks under the new owner.
   void lock(const std::string& path) {
     constexpr int most_tries = 100;
-    for (int tries = 0; ::flock(state_.file.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
+    const int kind = state_.read_only ? LOCK_SH : LOCK_EX;
+    for (int tries = 0; ::flock(state_.file.get(), kind | LOCK_NB) != 0; ++tries) {
       if (errno != EWOULDBLOCK)
         throw error("cannot lock " + path + ": " + std::strerror(errno), "use a file system with flock");
       if (tries == most_tries)
@@ -257,7 +273,9 @@ class basic_file<System>::queue {
   }
   queue(const queue&) = delete;
   queue& operator=(const queue&) = delete;
+  // A child process that was forked since waits for nothing: the completions are its parent's.
   ~queue() {
+    if (!device_.locked_by_.is_this_one()) return;
     while (free_.size() < under_way_.size()) collect(true);
   }
 
@@ -284,6 +302,8 @@ class basic_file<System>::queue {
     // A file's extents must stay written (B6): its blocks keep their content, as a discard may have it (B4).
     const bool nothing_to_do = r.what == operation::discard && !state_.facts.block_device;
     if (state_.failed.failed()) return ready_.push({r.tag, device_failed});
+    if (state_.read_only && r.what != operation::read && r.what != operation::flush)
+      return ready_.push({r.tag, std::errc::read_only_file_system});
     if (nothing_to_do) return ready_.push({r.tag, std::errc{}});
     const std::size_t slot = free_.back();
     free_.pop_back();

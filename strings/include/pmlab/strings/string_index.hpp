@@ -29,6 +29,7 @@
 #include <pmlab/base/name.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
+#include <pmlab/media/wanted_roots.hpp>
 #include <pmlab/strings/detail/blocks.hpp>
 #include <pmlab/strings/detail/hashed.hpp>
 #include <pmlab/strings/detail/ledger.hpp>
@@ -91,7 +92,10 @@ class string_index {
   // name. Throws pmlab::error: the name belongs to another layout (other values, other words), or to an index of numbers
   // that has entries; no space. `medium` must outlive the index.
   static string_index open(Medium& medium, std::string_view name) {
-    return open(medium, name, [&] { return Index::open(medium, name); });
+    return open(medium, name, [&] {
+      media::check_roots(medium, {{std::string(name)}, state_root(name)});
+      return Index::open(medium, name);
+    });
   }
 
   // The same with words in the index that `open_words()` returns: a cache, a hybrid, one with options. REQUIRES: no
@@ -100,6 +104,7 @@ class string_index {
   static string_index open(Medium& medium, std::string_view name, OpenWords&& open_words) {
     constexpr std::size_t longest_name = media::root_name_limit - state_suffix.size();
     check_name(name, longest_name, "a string index");
+    media::check_roots(medium, {state_root(name)});
     return string_index(medium, name, open_words);
   }
 
@@ -261,9 +266,14 @@ class string_index {
     is_alone_ = false;
   }
 
+  // The root of this index beside that of its words.
+  [[nodiscard]] static media::wanted_root state_root(std::string_view name) {
+    return {std::string(name).append(state_suffix), layout_of(where::name, Values::name), layout_version};
+  }
+
   static detail::state& open_state(Medium& medium, std::string_view name, const Index& words) {
-    const media::root root =
-        medium.named_root(std::string(name).append(state_suffix), layout_of(where::name, Values::name), layout_version);
+    const media::wanted_root own = state_root(name);
+    const media::root root = medium.named_root(own.name, own.layout, own.version);
     if (const media::pointer<detail::state> stored(root.word->load(std::memory_order_acquire)); stored) {
       if (!media::can_name(medium, stored))
         throw error("the root of '" + std::string(name) + "' is corrupt", "restore the pool from a copy");

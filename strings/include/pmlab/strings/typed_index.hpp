@@ -20,6 +20,7 @@
 #include <pmlab/base/name.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
+#include <pmlab/media/wanted_roots.hpp>
 #include <pmlab/strings/roots.hpp>
 #include <pmlab/strings/string_index.hpp>
 #include <pmlab/strings/typed_key.hpp>
@@ -79,13 +80,19 @@ class typed_index {
   // without types gets these. Throws pmlab::error: it has another layout, or other types of keys or values; no space.
   // `medium` must outlive the index.
   static typed_index open(Medium& medium, std::string_view name) {
-    return open(medium, name, [&] { return Index::open(medium, name); });
+    return open(medium, name, [&] {
+      std::vector<media::wanted_root> roots = own_roots(name);
+      roots.push_back({std::string(name)});
+      media::check_roots(medium, roots);
+      return Index::open(medium, name);
+    });
   }
   // The same over the index that `open_index()` returns: a cache, a hybrid, one with options.
   template <class OpenIndex>
   static typed_index open(Medium& medium, std::string_view name, OpenIndex&& open_index) {
     constexpr std::size_t longest_name = media::root_name_limit - types_suffix.size();
     check_name(name, longest_name, "a typed index");
+    media::check_roots(medium, own_roots(name));
     return typed_index(medium, name, open_index);
   }
 
@@ -254,7 +261,17 @@ class typed_index {
   typed_index(Medium& medium, std::string_view name, OpenIndex&& open_index)
       : below_(open_below(medium, name, open_index)) {
     // Last: an index that does not open gets no types.
-    static_cast<void>(medium.named_root(std::string(name).append(types_suffix), layout(), layout_version));
+    const media::wanted_root types = types_root(name);
+    static_cast<void>(medium.named_root(types.name, types.layout, types.version));
+  }
+  [[nodiscard]] static media::wanted_root types_root(std::string_view name) {
+    return {std::string(name).append(types_suffix), layout(), layout_version};
+  }
+  // Those beside the root of the index that it is over.
+  [[nodiscard]] static std::vector<media::wanted_root> own_roots(std::string_view name) {
+    std::vector<media::wanted_root> roots{types_root(name)};
+    if constexpr (!in_place) roots.push_back({std::string(name).append(state_suffix)});
+    return roots;
   }
 
   template <class OpenIndex>

@@ -35,7 +35,8 @@ struct file_state {
   std::string name;  // of the device
   geometry shape;
   drive_facts facts;
-  bool direct = true;  // around the page cache
+  bool direct = true;      // around the page cache
+  bool read_only = false;  // requests that write fail
   System system;
   fail_stop failed;
 
