@@ -114,6 +114,18 @@ double write_ns(const device_profile& profile, access kind, picoseconds idle) {
   return static_cast<double>(sum) / writes / 1000;
 }
 
+// A core that runs ahead of its loads asks for times that others have passed.
+TEST(DeviceModel, ARequestForAnEarlierTimeWaitsForLinesAndNotForTheClocksOfOthers) {
+  const device_profile profile = load_profile("aep");
+  device_model model(profile);
+  device_model::thread_state ahead(profile);
+  device_model::thread_state behind(profile);
+  const picoseconds later = to_picoseconds(10'000);
+  EXPECT_GT(model.read(ahead, 0, later), later);
+  EXPECT_LT(model.read(behind, std::uintptr_t{1} << 20, 0), to_picoseconds(1'000));
+  EXPECT_LT(model.write_around(behind, std::uintptr_t{2} << 20, to_picoseconds(1'000)), to_picoseconds(2'000));
+}
+
 TEST(DeviceModel, ReadLatenciesOfAep) {
   const device_profile aep = uncached("aep");
   expect_within(10, "dependent random read 64 B, large range", 424, random_read_ns(aep, 64, 64 * gib));

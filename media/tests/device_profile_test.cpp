@@ -60,6 +60,10 @@ TEST(DeviceProfile, KeepsTheProportionsThatTheirNamesPromise) {
   EXPECT_EQ(classic.flush_accept_ns, 5 * dram.flush_accept_ns);
   EXPECT_EQ(load_profile("aep-6").dimms, 6U);
   EXPECT_EQ(load_profile("aep-6").read_latency_ns, load_profile("aep").read_latency_ns);
+  EXPECT_NEAR(load_profile("cxl-asic").read_latency_ns / dram.read_latency_ns, 2.18, 0.01);
+  EXPECT_NEAR(load_profile("cxl-fpga").read_latency_ns / dram.read_latency_ns, 2.88, 0.01);
+  for (const char* const name : {"cxl", "cxl-asic", "cxl-fpga", "nv-cmm"})
+    EXPECT_NEAR(load_profile(name).ntstore_accept_ns / dram.ntstore_accept_ns, 1.6, 0.01) << name;
   const double seed = load_profile("seed-paper").read_latency_ns / dram.read_latency_ns;
   EXPECT_GE(seed, 4);
   EXPECT_LE(seed, 5);

@@ -2,6 +2,7 @@
 #include "microbench/memory/announced_kernels.hpp"
 #include "checker/simulator/calls.hpp"
 #include <pmlab/media/lines.hpp>
+#include "microbench/memory/copy_destination.hpp"
 #include "microbench/memory/overlap_window.hpp"
 #include "microbench/memory/stored_word.hpp"
 
@@ -18,14 +19,18 @@ constexpr unsigned mfence = 1;
 
 class announced_kernels final : public kernels {
  public:
-  explicit announced_kernels(const kernel_choice& choice) : choice_(choice) {}
+  explicit announced_kernels(const kernel_choice& choice)
+      : choice_(choice), destination_(choice.copies ? choice.bytes : 0) {}
 
   void load(walk& way, std::uint64_t count) override {
     for (; count != 0; --count) {
       std::byte* const place = way.next();
       if (choice_.dependent) {
         separate();
-        load_range(place, way.bytes);
+        read(place, way.bytes);
+      } else if (destination_) {
+        // As the machine takes it that a program's memcpy goes: the loads of one call overlap.
+        read(place, way.bytes);
       } else {
         overlap_.load(
             place, way.bytes,
@@ -70,7 +75,7 @@ class announced_kernels final : public kernels {
     }
   }
 
-  void load_one(std::byte* place) override { load_range(place, choice_.bytes); }
+  void load_one(std::byte* place) override { read(place, choice_.bytes); }
   void store_one(std::byte* place, bool fenced) override {
     store_range(place, choice_.bytes);
     if (fenced) fence(sfence);
@@ -135,6 +140,21 @@ class announced_kernels final : public kernels {
     }
   }
 
+  // A load, or a copy, of a whole access.
+  void read(const std::byte* start, std::uint64_t bytes) const {
+    if (!destination_) {
+      load_range(start, bytes);
+      return;
+    }
+    std::byte* to = destination_.start();
+    for_each_part(const_cast<std::byte*>(start), bytes, [&to](const std::byte* from, std::uint64_t part) {
+      pmlab_machine_load(from, part, here());
+      pmlab_machine_store(to, part, here());
+      std::memcpy(to, from, part);
+      to += part;
+    });
+  }
+
   void load_range(const std::byte* start, std::uint64_t bytes) const {
     for_each_part(const_cast<std::byte*>(start), bytes,
                   [](const std::byte* at, std::uint64_t part) { pmlab_machine_load(at, part, here()); });
@@ -162,6 +182,7 @@ class announced_kernels final : public kernels {
   }
 
   kernel_choice choice_;
+  copy_destination destination_;
   overlap_window overlap_;
 };
 

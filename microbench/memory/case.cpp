@@ -93,6 +93,7 @@ void check_combinations(const bench_case& c, const std::string& place) {
 std::string_view to_string(operation_kind value) noexcept {
   switch (value) {
     case operation_kind::load: return "load";
+    case operation_kind::copy: return "copy";
     case operation_kind::store: return "store";
     case operation_kind::mixed: return "mixed";
     case operation_kind::read_after_persist: return "read_after_persist";

@@ -16,6 +16,7 @@ namespace pmlab::microbench {
 
 enum class operation_kind : std::uint8_t {
   load,
+  copy,  // a load whose bytes go to DRAM of the thread's own, `access_bytes` of it: memcpy into a buffer
   store,
   mixed,               // `readers` threads load while `writers` threads store
   read_after_persist,  // `steps` on one place after the other
@@ -123,7 +124,10 @@ struct bench_case {
   unsigned max_repetitions = 0;  // 0: the medium's default
 
   [[nodiscard]] bool loads() const noexcept { return operation != operation_kind::store; }
-  [[nodiscard]] bool stores() const noexcept { return operation != operation_kind::load; }
+  // To the memory under test: a copy's destination is beside it.
+  [[nodiscard]] bool stores() const noexcept {
+    return operation != operation_kind::load && operation != operation_kind::copy;
+  }
 };
 
 // The words for a value, as suites, results and tables have them.

@@ -37,7 +37,7 @@ Enum one_of(const suite_value& value, const std::string& text, const std::array<
 
 void set_operation(bench_case& c, const suite_value& v) {
   using enum operation_kind;
-  c.operation = one_of(v, v.text(), std::array{load, store, mixed, read_after_persist});
+  c.operation = one_of(v, v.text(), std::array{load, copy, store, mixed, read_after_persist});
 }
 void set_load(bench_case& c, const suite_value& v) {
   using enum load_kind;

@@ -6,6 +6,7 @@
 #include <pmlab/media/clock.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/media/medium.hpp>
+#include "microbench/memory/copy_destination.hpp"
 #include "microbench/memory/kernels.hpp"
 #include "microbench/memory/native_kernels.hpp"
 #include "microbench/memory/overlap_window.hpp"
@@ -21,7 +22,11 @@ template <class Medium>
 class charged_kernels final : public kernels {
  public:
   charged_kernels(Medium& medium, const kernel_choice& choice)
-      : medium_(medium), choice_(choice), load_(native_load(choice)), store_(native_store(plain(choice))) {
+      : medium_(medium),
+        choice_(choice),
+        load_(native_load(choice)),
+        store_(native_store(plain(choice))),
+        destination_(choice.copies ? choice.bytes : 0) {
     lines_.fill(stored_word);
   }
 
@@ -110,11 +115,18 @@ class charged_kernels final : public kernels {
 
   void load_range(std::byte* place, std::uint64_t bytes) {
     medium_.annotate_read(place, bytes);
-    load_(place, bytes);
+    if (destination_)
+      native_copy(destination_.start(), place, bytes);
+    else
+      load_(place, bytes);
   }
   // A part of an access that has no loop for its size.
   void load_part(const std::byte* at, std::uint64_t bytes) {
     medium_.annotate_read(at, bytes);
+    if (destination_) {
+      native_copy(destination_.next(bytes), at, bytes);
+      return;
+    }
     for (std::uint64_t i = 0; i < bytes; i += sizeof(std::uint64_t)) {
       std::uint64_t word;
       asm volatile("movq (%1), %0" : "=r"(word) : "r"(at + i) : "memory");
@@ -139,6 +151,7 @@ class charged_kernels final : public kernels {
   kernel_choice choice_;
   single load_;
   single store_;
+  copy_destination destination_;
   overlap_window overlap_;
   alignas(media::cache_line_bytes) std::array<std::uint64_t, most_copied / sizeof(std::uint64_t)> lines_{};
 };

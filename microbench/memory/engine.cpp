@@ -239,7 +239,7 @@ void engine::measure_on(const bench_case& c, target& memory, std::optional<unsig
   const method m = method_for(c, simulated);
   std::vector<std::unique_ptr<lane>> lanes;
   for (unsigned i = 0; i < c.threads; ++i) {
-    const bool loads = c.operation == operation_kind::mixed ? i < c.readers : c.operation == operation_kind::load;
+    const bool loads = c.operation == operation_kind::mixed ? i < c.readers : !c.stores();
     lanes.push_back(std::make_unique<lane>(c, m, memory, i, loads, seed));
   }
   const bool latency = c.measure == measure_kind::latency;

@@ -40,7 +40,7 @@ class kernels {
   kernels& operator=(const kernels&) = delete;
   virtual ~kernels() = default;
 
-  // `count` accesses in a row; dependent ones wait for each other.
+  // `count` accesses in a row; dependent ones wait for each other. Loads are copies if the choice has that.
   virtual void load(walk& way, std::uint64_t count) = 0;
   virtual void store(walk& way, std::uint64_t count) = 0;
   virtual void chase(walk& way, std::uint64_t count) = 0;
@@ -77,6 +77,7 @@ struct kernel_choice {
   store_kind store = store_kind::ntstore;
   std::uint64_t bytes = 64;
   bool dependent = false;
+  bool copies = false;  // loads go to DRAM
 };
 
 [[nodiscard]] kernel_choice choice_for(const bench_case& c);

@@ -28,7 +28,7 @@ std::uint64_t distance_of(const bench_case& c) {
 }  // namespace
 
 kernel_choice choice_for(const bench_case& c) {
-  kernel_choice k{c.load, c.store, c.access_bytes, c.dependent};
+  kernel_choice k{c.load, c.store, c.access_bytes, c.dependent, c.operation == operation_kind::copy};
   // Non-temporal vector stores must be aligned; movnti need not.
   if (c.stores() && c.store == store_kind::ntstore && c.offset_bytes != 0) k.load = load_kind::scalar;
   return k;

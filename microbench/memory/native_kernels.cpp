@@ -1,6 +1,7 @@
 // Kernels that are the CPU's own instructions.
 #include "microbench/memory/native_kernels.hpp"
 #include <pmlab/media/clock.hpp>
+#include "microbench/memory/copy_destination.hpp"
 #include "microbench/memory/instructions.hpp"
 
 namespace pmlab::microbench {
@@ -15,9 +16,15 @@ class native_kernels final : public kernels {
         store_in_order_(native_store_loop(choice, false)),
         store_by_table_(native_store_loop(choice, true)),
         load_(native_load(choice)),
-        store_(native_store(choice)) {}
+        store_(native_store(choice)),
+        dependent_(choice.dependent),
+        destination_(choice.copies ? choice.bytes : 0) {}
 
   void load(walk& way, std::uint64_t count) override {
+    if (destination_) {
+      copy(way, count);
+      return;
+    }
     (way.table != nullptr ? load_by_table_ : load_in_order_)(way, count);
   }
   void store(walk& way, std::uint64_t count) override {
@@ -28,7 +35,7 @@ class native_kernels final : public kernels {
   // The clock was read just before: lfence orders the access after it.
   void load_one(std::byte* place) override {
     cpu::lfence();
-    load_(place, bytes_);
+    destination_ ? native_copy(destination_.start(), place, bytes_) : load_(place, bytes_);
   }
   // mfence: a time-stamp counter may be read while sfence still waits.
   void store_one(std::byte* place, bool fenced) override {
@@ -60,6 +67,13 @@ class native_kernels final : public kernels {
   }
 
  private:
+  void copy(walk& way, std::uint64_t count) {
+    for (; count != 0; --count) {
+      native_copy(destination_.start(), way.next(), way.bytes);
+      if (dependent_) cpu::lfence();
+    }
+  }
+
   std::uint64_t bytes_;
   loop load_in_order_;
   loop load_by_table_;
@@ -67,6 +81,8 @@ class native_kernels final : public kernels {
   loop store_by_table_;
   single load_;
   single store_;
+  bool dependent_;
+  copy_destination destination_;
 };
 
 }  // namespace

@@ -3,6 +3,9 @@
 
 #include "microbench/memory/kernels.hpp"
 
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 
 namespace pmlab::microbench {
@@ -20,6 +23,12 @@ using single = void (*)(std::byte* place, std::uint64_t bytes);
 
 // Follows the chain of places; `way.base` is where it begins and ends.
 void native_chase(walk& way, std::uint64_t count);
+
+// memcpy, which no compiler leaves out although the bytes are never read.
+inline void native_copy(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  std::memcpy(to, from, bytes);
+  asm volatile("" : : "r"(to) : "memory");
+}
 
 [[nodiscard]] std::unique_ptr<kernels> make_native_kernels(const kernel_choice& choice);
 

@@ -49,6 +49,20 @@ class CompareDeviceModel(unittest.TestCase):
             command = [sys.executable, SCRIPT, file, "--published", published, *options]
             return subprocess.run(command, capture_output=True, text=True)
 
+    def test_a_cell_may_be_a_ratio_of_two_cases(self):
+        row = 'row = [ { what = "over", unit = "ratio", source = "X", case = "read/bytes=64", over = "OVER", published = [2.0] } ]'
+        with tempfile.TemporaryDirectory() as folder:
+            for over, expected in (("read/bytes=dram", "| over | ratio | X | 2.00 | 1.91 | -5 % | yes |"),
+                                   ("read/bytes=none", "not in this result")):
+                published, file = Path(folder, "cxl.toml"), Path(folder, "result.json")
+                published.write_text(PUBLISHED.split("row = [")[0] + row.replace("OVER", over))
+                content = result()
+                content["cases"].append(case("read/bytes=dram", 160, "ns"))
+                file.write_text(json.dumps(content))
+                done = subprocess.run([sys.executable, SCRIPT, file, "--published", published], capture_output=True, text=True)
+                self.assertIn(expected, done.stdout)
+                self.assertIn("published/cxl.toml`", done.stdout)
+
     def test_every_cell_stands_beside_its_figure(self):
         done = self.run_script(result(), "--require", "100")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -4,6 +4,7 @@ from .quantity import highest, measured, ratio
 
 BANDWIDTH_SIZES = ("64", "128", "256", "512", "1K", "4K", "64K")
 THEN_FENCE_SIZES = ("64", "256", "1K", "4K", "64K")
+COPY_SIZES = ("64", "256", "1K", "4K", "64K", "1M", "4M")
 
 
 def readable_size(size):
@@ -34,6 +35,11 @@ def load(pattern, size, threads):
     return measured(f"load-by-size/pattern={pattern}/access_bytes={size}/threads={threads}")
 
 
+def copy(pattern, size, threads):
+    """Into a buffer in DRAM: the source's reads are memcpy."""
+    return measured(f"copy-by-size/pattern={pattern}/access_bytes={size}/threads={threads}")
+
+
 def store(pattern, size, threads):
     """Never fenced."""
     return measured(f"ntstore-by-size/pattern={pattern}/access_bytes={size}/threads={threads}")
@@ -44,5 +50,5 @@ def store_then_fence(pattern, size, threads):
 
 
 def share_of_highest(bandwidth, pattern, size, threads, sizes):
-    """The bandwidth at `size` over the highest at any size. `bandwidth`: one of the three above."""
+    """The bandwidth at `size` over the highest at any size. `bandwidth`: one of the four above."""
     return ratio(bandwidth(pattern, size, threads), highest(bandwidth(pattern, s, threads) for s in sizes))

@@ -2,6 +2,7 @@
 #include <pmlab/media/counted.hpp>
 #include <pmlab/media/dram.hpp>
 #include "microbench/memory/charged_kernels.hpp"
+#include "microbench/memory/copy_destination.hpp"
 #include "microbench/memory/cpu_features.hpp"
 #include "microbench/memory/native_kernels.hpp"
 #include "microbench/memory/region.hpp"
@@ -100,6 +101,29 @@ TEST(NativeKernels, LoadsChangeNothingAndCome) {
     }
 }
 
+// The destination is in the kernels: what can be seen is that a copy reads all of its place and stores nothing there.
+TEST(NativeKernels, CopiesChangeNothingAndCome) {
+  for (const std::uint64_t bytes : sizes)
+    for (const bool dependent : {false, true}) {
+      lines m(4 * bytes);
+      const auto k = make_native_kernels({load_kind::scalar, store_kind::plain, bytes, dependent, true});
+      walk way{.base = m.start, .distance = bytes, .places = 4, .bytes = bytes};
+      k->load(way, 9);
+      EXPECT_EQ(way.at, 1U);
+      k->load_one(m.start);
+      expect_stored(m, 4 * bytes, {}, 0, "copies");
+    }
+}
+
+TEST(CopyDestination, PiecesFollowEachOtherAndBeginAgain) {
+  copy_destination to(4096);
+  ASSERT_TRUE(to);
+  EXPECT_EQ(to.next(1024), to.start());
+  EXPECT_EQ(to.next(3072), to.start() + 1024);
+  EXPECT_EQ(to.next(1024), to.start());
+  EXPECT_FALSE(copy_destination(0));
+}
+
 struct counting {
   explicit counting(kernel_choice choice) : memory(), block(memory, 1 << 20), k(memory, choice) { memory.reset(); }
   counted_dram memory;
@@ -117,6 +141,19 @@ TEST(ChargedKernels, LoadsAreOfTheirLines) {
     EXPECT_EQ(t.memory.total().lines_read, 400U) << dependent;
     EXPECT_EQ(t.memory.total().device_lines_read, 100U);
     EXPECT_EQ(t.memory.total().lines_flushed, 0U);
+  }
+}
+
+TEST(ChargedKernels, CopiesReadTheirLinesAndStoreToNoneOfThem) {
+  for (const bool dependent : {false, true}) {
+    counting t({load_kind::scalar, store_kind::plain, 4096, dependent, true});
+    walk way{.base = t.block.start(), .distance = 4096, .places = 100, .bytes = 4096};
+    t.k.begin();
+    t.k.load(way, 100);
+    t.k.finish();
+    EXPECT_EQ(t.memory.total().lines_read, 6400U) << dependent;
+    EXPECT_EQ(t.memory.total().lines_flushed, 0U);
+    EXPECT_EQ(t.memory.total().lines_copied, 0U);
   }
 }
 

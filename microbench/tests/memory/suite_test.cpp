@@ -119,7 +119,7 @@ TEST(Suite, BadFilesAreRefusedWithPlaceAndRemedy) {
 
 TEST(Suite, ThoseThatComeWithPmlabAreWhole) {
   std::set<std::string> claims;
-  ASSERT_EQ(suite_names(), (std::vector<std::string_view>{"calibrate", "full", "paper", "quick"}));
+  ASSERT_EQ(suite_names(), (std::vector<std::string_view>{"calibrate", "cxl", "full", "paper", "quick"}));
   for (const std::string_view name : suite_names()) {
     const suite s = load_suite(name);
     EXPECT_FALSE(s.cases.empty());

@@ -2,7 +2,8 @@
 
 from ..claim import GB_PER_S, MEMORY, TIMES, Claim, Condition
 from ..limits import at_least, at_most, between, exactly
-from ..paper_cases import BANDWIDTH_SIZES, THEN_FENCE_SIZES, load, readable_size, share_of_highest, store, store_then_fence
+from ..paper_cases import (BANDWIDTH_SIZES, COPY_SIZES, THEN_FENCE_SIZES, copy, load, readable_size, share_of_highest, store,
+                           store_then_fence)
 from ..quantity import highest, measured, ratio, times
 from ..words import FALLS, GB_PER_GIB, SAME
 
@@ -52,7 +53,7 @@ CLAIMS = [
         _amplified("reads", "load-by-size", "media/read_amplification"),
         _amplified("writes", "ntstore-by-size", "media/write_amplification")]),
     Claim("M15", "Beyond some size, read and write bandwidth fall.", _SOURCE, [MEMORY], [
-        _share("reads", load, "random", "64K", _MANY, BANDWIDTH_SIZES, at_most(FALLS)),
+        _share("copies", copy, "random", COPY_SIZES[-1], _MANY, COPY_SIZES, at_most(FALLS)),
         _share("writes", store_then_fence, "random", "64K", _MANY, THEN_FENCE_SIZES, at_most(FALLS))]),
     Claim("M16", "A fence every 256 B stops the fall of write bandwidth with many threads.", _SOURCE, [MEMORY], [
         Condition("random writes, 16 threads, a fence every 256 B: 64 KB over 256 B", TIMES,
@@ -66,6 +67,6 @@ CLAIMS = [
         _share("reads", load, "sequential", "64", _SEVERAL, BANDWIDTH_SIZES, at_least(FALLS)),
         _share("writes", store, "sequential", "64", _SEVERAL, BANDWIDTH_SIZES, at_least(FALLS))]),
     Claim("M18", "Large sequential accesses degrade too.", _SOURCE, [MEMORY], [
-        _share("reads", load, "sequential", "64K", _MANY, BANDWIDTH_SIZES, at_most(FALLS)),
+        _share("copies", copy, "sequential", COPY_SIZES[-1], _MANY, COPY_SIZES, at_most(FALLS)),
         _share("writes", store_then_fence, "sequential", "64K", _MANY, THEN_FENCE_SIZES, at_most(FALLS))]),
 ]

@@ -229,14 +229,20 @@ class device_model {
   static constexpr std::uint64_t lines_per_entry = 4096 / cache_line_bytes;
   static constexpr std::uint64_t lines_per_wear_block = 65536 / cache_line_bytes;  // unit of wear levelling
 
-  // One direction of a DIMM's link: a line at a time.
+  // One direction of a DIMM's link: a line at a time. A core runs ahead of its loads, so a request may be made for a time
+  // that others have passed: it then waits for the lines that wait now, and not until the clock of those others.
   struct channel {
-    picoseconds free = 0;
+    picoseconds time = 0;     // the latest request
+    picoseconds waiting = 0;  // of the lines that are not through then
 
     // Returns how long the line waits.
     picoseconds take(picoseconds now, picoseconds transfer) noexcept {
-      const picoseconds wait = free > now ? free - now : 0;
-      free = std::max(free, now) + transfer;
+      if (now > time) {
+        waiting -= std::min(waiting, now - time);
+        time = now;
+      }
+      const picoseconds wait = waiting;
+      waiting += transfer;
       return wait;
     }
   };
