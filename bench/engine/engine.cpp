@@ -1,11 +1,11 @@
 // Runs a benchmark.
 #include "bench/engine/engine.hpp"
-#include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/clock.hpp>
 #include "bench/catalogue/operation_loop.hpp"
 #include "bench/engine/contender.hpp"
 #include "bench/engine/phase_runner.hpp"
+#include "bench/engine/process_of_its_own.hpp"
 #include "bench/engine/report_bytes.hpp"
 #include "bench/engine/simulated_run.hpp"
 #include "bench/support/cpu_counters.hpp"
@@ -16,10 +16,8 @@
 #include "bench/workload/latency_histogram.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <future>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -295,7 +293,6 @@ class pass {
 // which names, leaves nothing behind that its figures depend on. Each repeat has a layout of its own. Throws pmlab::error.
 bench_report simulated_pass(const bench_options& options, const index_description& index, unsigned threads,
                             unsigned repeat, progress& shown) {
-  constexpr std::chrono::hours limit(24 * 30);
   bench_options one = options;
   one.layout += repeat - 1;
   one.repeats = static_cast<unsigned>(one.layout);
@@ -312,15 +309,9 @@ bench_report simulated_pass(const bench_options& options, const index_descriptio
     }
     return bytes_of(report);
   };
-  // In a thread: the stack of a process begins where its arguments and its environment end, at any place in a line, and
-  // threads that an index makes see the objects that its maker has there.
-  const child_end end = in_child_process(
-      limit, [&] { return std::async(std::launch::async, measure).get(); }, child_stderr::kept);
-  if (end.end == child_end::how::threw) throw error(end.text, {});
-  if (end.end != child_end::how::returned)
-    throw error(fmt::format("the simulated machine of {} {}", index.name, end.describe()),
-                "give fewer --records or fewer --threads, if memory was short");
-  bench_report report = report_of(end.text);
+  bench_report report =
+      report_of(in_process_of_its_own(fmt::format("the simulated machine of {}", index.name),
+                                      "give fewer --records or fewer --threads, if memory was short", measure));
   // Its number in the run; the layout's decided what it did.
   for (phase_result& r : report.results) r.repeat = repeat;
   return report;

@@ -52,15 +52,18 @@ template <blocks::device D>
 class modelled_device : public counted_device<D> {
  public:
   template <class Clock>
-  modelled_device(std::uint64_t bytes, const blocks::drive_profile& profile, const Clock& clock)
-      : counted_device<D>(profile, clock, blocks::shape_of(profile, bytes, block_bytes)) {
+  modelled_device(const store_device_options& options, const blocks::drive_profile& profile, const Clock& clock)
+      : counted_device<D>(profile, clock, blocks::shape_of(profile, options.bytes, block_bytes)),
+        layout_(options.layout) {
     touch(drive().inner());
     modelled_device::precondition();
   }
   void precondition() override {
-    drive().model().precondition();
+    drive().model().precondition(layout_);
     drive().model().reset_counts();
   }
+  void come_to_rest() override { drive().model().come_to_rest(); }
+  [[nodiscard]] std::uint64_t buffer_bytes() const noexcept override { return drive().model().buffer_bytes(); }
   void reset_counts() override {
     counted_device<D>::reset_counts();
     drive().model().reset_counts();
@@ -73,6 +76,9 @@ class modelled_device : public counted_device<D> {
 
  protected:
   [[nodiscard]] D& drive() const { return this->counter().inner(); }
+
+ private:
+  std::uint64_t layout_;
 };
 
 }  // namespace pmlab::store_bench::detail

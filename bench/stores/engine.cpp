@@ -16,6 +16,10 @@ constexpr std::uint64_t steady_writes_per_mebibyte = 40;
 constexpr std::uint64_t most_steady_volumes = 4;
 constexpr unsigned steady_depth = 32;
 constexpr std::uint64_t block = 4096;
+// A modelled drive takes writes faster than it will until its buffer is full, and then in bursts. So many times it is
+// written before a case and, at least, in it.
+constexpr std::uint64_t buffers_before_a_case = 2;
+constexpr std::uint64_t buffers_of_a_case = 4;
 
 // Kinds of steps that are not measured. Their weights are blocks.
 constexpr std::string_view filling = "filling";
@@ -45,6 +49,12 @@ class volume_run final : public store_run<run_options, contestant, case_result> 
     }
     if (!s.state.is_filled) fill(s, weight_of_blocks(s.ledger().blocks()));
     if (overwrites(c) && s.state.steady_for != c.size) make_steady(s, c);
+    if (announces()) return;
+    // What cases before it left in the drive is not work of this one.
+    if (bytes_written_by(c) > 0)
+      s.device().precondition();
+    else
+      s.device().come_to_rest();
   }
   void restore(contestant& s, const bench_case& c) override {
     if (!each_place_once(c)) return;
@@ -74,16 +84,41 @@ class volume_run final : public store_run<run_options, contestant, case_result> 
                {phase_kind::overwrite, "steady state", 0, false}, order::random, c.size, steady_depth};
            // What writes of other sizes left is not work of this one.
            s.subject().settle();
-           s.device().precondition();
-           static_cast<void>(run_threads(s, steady, {.operations = writes_made}, next_seed()));
+           static_cast<void>(run_threads(s, steady, {.operations = writes_made}, next_seed(s, text_of(steady))));
          });
     s.state.steady_for = c.size;
   }
 
   // A fill or discard meets each place once: a warm-up would take places from it.
   [[nodiscard]] bool warms_up(const bench_case& c) const override { return !each_place_once(c); }
+  [[nodiscard]] std::uint64_t least_warm_up(const contestant& s, const bench_case& c) const override {
+    return writes_of(buffers_before_a_case, s, c);
+  }
+  // The operations that write so many buffers of the drive; 0: they write nothing, or it is not modelled.
+  [[nodiscard]] static std::uint64_t writes_of(std::uint64_t buffers, const contestant& s, const bench_case& c) {
+    const double of_an_operation = bytes_written_by(c);
+    if (of_an_operation <= 0) return 0;
+    return static_cast<std::uint64_t>(static_cast<double>(buffers * s.device().buffer_bytes()) / of_an_operation);
+  }
+  // By an operation, in the mean; 0: it writes nothing, or to a drive as new.
+  [[nodiscard]] static double bytes_written_by(const bench_case& c) noexcept {
+    const auto size = static_cast<double>(c.size);
+    switch (c.what.kind) {
+      case phase_kind::overwrite: return size;
+      case phase_kind::mix: return size * (100 - c.what.read_percent) / 100;
+      case phase_kind::pages: return (size + block) / 4;  // a page and a record of the log, and two reads
+      case phase_kind::fill:
+      case phase_kind::read:
+      case phase_kind::discard:
+      case phase_kind::open:
+      case phase_kind::complete: break;
+    }
+    return 0;
+  }
   [[nodiscard]] case_length length_of(contestant& s, const bench_case& c) const override {
-    return usual_length(each_place_once(c) ? s.subject().bytes() / c.size : 0);
+    case_length usual = usual_length(each_place_once(c) ? s.subject().bytes() / c.size : 0);
+    if (usual.operations != 0) usual.operations = std::max(usual.operations, writes_of(buffers_of_a_case, s, c));
+    return usual;
   }
   [[nodiscard]] static bool each_place_once(const bench_case& c) noexcept {
     return c.what.kind == phase_kind::fill || c.what.kind == phase_kind::discard;

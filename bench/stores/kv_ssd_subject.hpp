@@ -98,7 +98,7 @@ class kv_ssd_subject final : public pair_subject {
   // there may be one.
   kv_ssd_subject(std::shared_ptr<Medium> medium, const pair_drives& drives, const stores::kv_options& options,
                  const std::function<std::shared_ptr<Medium>()>& another)
-      : drives_(drives.main), options_(options) {
+      : drives_(drives.main), has_firmware_(drives.main.front()->pairs() != nullptr), options_(options) {
     media_.push_back(std::move(medium));
     while (media_.size() * devices_of_a_medium < drives_.size()) {
       if (another == nullptr)
@@ -219,7 +219,8 @@ class kv_ssd_subject final : public pair_subject {
 
    private:
     struct in_device {
-      in_device(kv_ssd_subject& of, std::size_t number) noexcept : announced(&of.medium_of(number)), cpu(of.cpu_) {}
+      in_device(kv_ssd_subject& of, std::size_t number) noexcept
+          : charged(!of.has_firmware_), announced(&of.medium_of(number)), cpu(of.cpu_) {}
       charged_time charged;
       announced_operation<Medium> announced;
       device_cpu::call cpu;
@@ -270,6 +271,9 @@ class kv_ssd_subject final : public pair_subject {
 
   std::vector<std::shared_ptr<Medium>> media_;
   std::vector<blocks::any_device*> drives_;
+  // The drive's profile has the times of its firmware as a whole, on processors of its own: what a device does in this
+  // process takes no other time then.
+  bool has_firmware_;
   stores::kv_options options_;
   std::vector<std::unique_ptr<device>> devices_;
   std::uint64_t sent_before_ = 0;  // by devices that were closed

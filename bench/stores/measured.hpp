@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -42,6 +43,7 @@ struct run_lengths {
   double seconds = 1;            // of a case
   unsigned repetitions = 1;
   std::uint64_t seed = 1;
+  std::uint64_t layout = 1;  // in virtual time: of the first repetition; each has the next one
 };
 
 // Wrong answers that a report has in words.
@@ -111,6 +113,7 @@ struct worker_sums : amounts {
 
 // The result of one store in one case, once.
 struct measured : amounts {
+  std::size_t case_number = 0;  // of its case in the options
   unsigned threads = 1;
   unsigned repetition = 1;
   double time_ns = 0;
@@ -180,6 +183,31 @@ struct report_of {
     for (const Result& r : results) sum += r.wrong;
     for (const final_check& f : at_end) sum += f.wrong;
     return sum;
+  }
+
+  // Sums of a store are one.
+  void add_check(const final_check& one) {
+    auto at = std::ranges::find(at_end, one.store, &final_check::store);
+    if (at == at_end.end()) at = at_end.insert(at, {one.store, 0, 0});
+    at->verified += one.verified;
+    at->wrong += one.wrong;
+  }
+  void add_words(const std::vector<std::string>& of_wrong) {
+    for (const std::string& words : of_wrong)
+      if (first_wrong.size() < most_words) first_wrong.push_back(words);
+  }
+  void remark_once(const std::vector<std::string>& more) {
+    for (const std::string& remark : more)
+      if (std::ranges::find(remarks, remark) == remarks.end()) remarks.push_back(remark);
+  }
+  // A report of other repetitions, or of other stores.
+  void add(report_of&& one) {
+    std::ranges::move(one.results, std::back_inserter(results));
+    for (const final_check& f : one.at_end) add_check(f);
+    add_words(one.first_wrong);
+    remark_once(one.remarks);
+    if (one.failure) failure = std::move(one.failure);
+    seconds += one.seconds;
   }
 };
 

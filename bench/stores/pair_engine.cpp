@@ -32,12 +32,17 @@ class pair_run final : public store_run<pair_run_options, pair_contestant, pair_
   [[nodiscard]] static bool loads(const pair_case& c) noexcept { return c.what.kind == pair_phase_kind::load; }
 
   void prepare(pair_contestant& s, const pair_case& c) override {
-    if (!loads(c) && s.state.loaded_for == c.value_bytes) return;
+    if (!loads(c) && s.state.loaded_for == c.value_bytes) return come_to_rest(s);
     check_at_end(s);  // its records go
     if (!announces()) s.make(options_.threads);
     if (loads(c)) return;
     step(s, loading, weight_of_records(), "loading", options_.records, [&] { load_missing(s, c.value_bytes); });
     s.state.loaded_for = c.value_bytes;
+    come_to_rest(s);
+  }
+  // What cases before it left in the buffers of the drives is not work of this one.
+  void come_to_rest(const pair_contestant& s) const {
+    if (!announces()) s.drives().for_each([](store_device& d) { d.come_to_rest(); });
   }
   void restore(pair_contestant& s, const pair_case& c) override {
     if (loads(c)) s.state.loaded_for = c.loads_duplicates() ? 0 : c.value_bytes;
@@ -46,7 +51,7 @@ class pair_run final : public store_run<pair_run_options, pair_contestant, pair_
   // Puts the records that are not there.
   void load_missing(pair_contestant& s, std::size_t value_bytes) {
     const pair_case all{{pair_phase_kind::load, "loading"}, pair_order::random, value_bytes, load_depth};
-    static_cast<void>(run_threads(s, all, {}, next_seed()));
+    static_cast<void>(run_threads(s, all, {}, next_seed(s, text_of(all))));
     settle_all(s);
   }
 

@@ -4,6 +4,7 @@
 #include "bench/support/json_values.hpp"
 
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -165,13 +166,15 @@ json begin_options(const run_origin& of, const char* kind) {
 // `given`: the options of the run. to_json(result): a case.
 template <class Result, class ToJson>
 bench::json_document document_of(json given, const run_lengths& lengths, const bench::machine_facts& machine,
-                                 const report_of<Result>& report, ToJson&& to_json) {
+                                 const run_clock& clock, const report_of<Result>& report, ToJson&& to_json) {
   const bool by_time = lengths.operations == 0;
+  const bool is_virtual = clock.kind() == std::string_view("virtual");
   given["threads"] = lengths.threads;
   given["operations"] = by_time ? json(nullptr) : json(lengths.operations);
   given["seconds"] = by_time ? json(lengths.seconds) : json(nullptr);
   given["repetitions"] = lengths.repetitions;
   given["seed"] = lengths.seed;
+  given["layout"] = is_virtual ? json(lengths.layout) : json(nullptr);
   json facts = bench::facts_to_json(machine);
   facts["date"] = machine.date;
   json cases = json::array();
@@ -200,7 +203,7 @@ bench::json_document results_to_json(const run_options& options, const run_recor
   given["medium"] = record.medium;
   given["volume_bytes"] = record.volume_bytes;
   given["chunk_bytes"] = record.chunk_bytes;
-  return document_of(std::move(given), options, machine, report,
+  return document_of(std::move(given), options, machine, clock, report,
                      [&](const case_result& r) { return case_to_json(record, clock, r); });
 }
 
@@ -224,7 +227,7 @@ bench::json_document results_to_json(const pair_run_options& options, const pair
   given["log"] = record.setup.log;
   given["place"] = text_or_null(record.setup.place);
   given["memtable"] = record.setup.memtable;
-  return document_of(std::move(given), options, machine, report,
+  return document_of(std::move(given), options, machine, clock, report,
                      [&](const pair_result& r) { return case_to_json(options, record, clock, r); });
 }
 

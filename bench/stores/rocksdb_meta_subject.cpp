@@ -75,16 +75,19 @@ class meta_subject final : public volume_subject {
   }
   [[nodiscard]] std::vector<std::string> remarks() override {
     return {setup_.store + " is BlueStore's algorithm, not BlueStore: RocksDB's files are on " + meta_->name() +
-            ", all places of blocks are cached in DRAM, data has no checksums"};
+            ", all places of blocks are cached in DRAM, data has " + (is_nearest() ? "" : "no ") + "checksums"};
   }
 
  private:
-  [[nodiscard]] std::uint64_t deferred_bytes() const { return setup_.store == deferring_rocksdb_meta ? 4096 : 0; }
+  [[nodiscard]] bool is_nearest() const { return setup_.store == deferring_rocksdb_meta; }
+  [[nodiscard]] std::uint64_t deferred_bytes() const { return is_nearest() ? 4096 : 0; }
 
   void open_as(bool format) {
     store_.emplace(*data_, *meta_,
-                   stores::rocksdb_meta_options{
-                       .volume_bytes = setup_.volume_bytes, .deferred_bytes = deferred_bytes(), .format = format});
+                   stores::rocksdb_meta_options{.volume_bytes = setup_.volume_bytes,
+                                                .deferred_bytes = deferred_bytes(),
+                                                .checksums = is_nearest(),
+                                                .format = format});
   }
 
   store_setup setup_;

@@ -14,7 +14,8 @@
 
 namespace pmlab::store_bench {
 
-// Two stores: one redirects all writes, as BlueStore does on flash drives by default; one defers overwrites of a block.
+// Two stores: one redirects all writes, and data has no checksums; one, nearer to BlueStore, has checksums of data and
+// defers overwrites of a block.
 // The latency of a deferred write is that of RocksDB's log, to which its data goes, too.
 inline constexpr std::string_view deferring_rocksdb_meta = "rocksdb_meta_deferred";
 [[nodiscard]] inline bool is_rocksdb_meta(std::string_view store) {

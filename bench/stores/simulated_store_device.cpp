@@ -41,7 +41,7 @@ std::unique_ptr<store_device> open_store_device(const drive::device_spec& spec, 
   detail::check_bytes(options.bytes);
   if (spec.which != drive::device_spec::kind::simulated)
     throw error("drive " + spec.text() + " beside memory in virtual time", "give --device simulated:p4610");
-  return std::make_unique<detail::modelled_device<shared_drive>>(options.bytes, blocks::load_drive(spec.profile),
+  return std::make_unique<detail::modelled_device<shared_drive>>(options, blocks::load_drive(spec.profile),
                                                                  shared_clock());
 }
 

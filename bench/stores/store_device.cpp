@@ -75,8 +75,8 @@ using waited_drive = blocks::timed<blocks::memory, waiting_clock>;
 
 class emulated_device final : private owned_account, public detail::modelled_device<waited_drive> {
  public:
-  emulated_device(std::uint64_t bytes, const blocks::drive_profile& profile)
-      : modelled_device(bytes, profile, waiting_clock(waited)) {}
+  emulated_device(const store_device_options& options, const blocks::drive_profile& profile)
+      : modelled_device(options, profile, waiting_clock(waited)) {}
   [[nodiscard]] std::uint64_t waiting_cpu_ns() const noexcept override {
     return waited.load(std::memory_order_relaxed) / 1000;
   }
@@ -132,7 +132,7 @@ std::unique_ptr<store_device> open_store_device(const drive::device_spec& spec, 
     case drive::device_spec::kind::memory: return std::make_unique<memory_device>(options.bytes);
     case drive::device_spec::kind::file: return std::make_unique<file_device>(spec.path, options);
     case drive::device_spec::kind::emulated:
-      return std::make_unique<emulated_device>(options.bytes, blocks::load_drive(spec.profile));
+      return std::make_unique<emulated_device>(options, blocks::load_drive(spec.profile));
     case drive::device_spec::kind::simulated:
       throw error("a simulated drive is of the program that has the machine",
                   "use `pmlab stores volumes` or `pmlab stores pairs`");

@@ -35,8 +35,12 @@ class store_device {
   virtual void reset_counts() = 0;
 
   // Puts a modelled drive into the state of datasheets: full, and overwritten at random until its write amplification
-  // is steady. The data stays. What was written before decides nothing then.
+  // is steady. The data stays. What was written before decides nothing then; the drive's `layout` does.
   virtual void precondition() {}
+  // Ends what a modelled drive has under way: its buffer is empty. The data stays where it is.
+  virtual void come_to_rest() {}
+  // Of a modelled drive: the writes that it acknowledges before they are in flash. 0: it is not modelled.
+  [[nodiscard]] virtual std::uint64_t buffer_bytes() const noexcept { return 0; }
 
   // Bytes that the flash of a modelled drive programmed for each byte written, since the last reset_counts.
   [[nodiscard]] virtual std::optional<double> amplification() const { return std::nullopt; }
@@ -51,7 +55,8 @@ class store_device {
 
 struct store_device_options {
   std::uint64_t bytes = 0;
-  bool overwrite = false;  // an existing file may be written to
+  bool overwrite = false;    // an existing file may be written to
+  std::uint64_t layout = 1;  // of a modelled drive: draws where the writes that precondition it lie
 };
 
 // Blocks of 4 KiB, zeros at first. A modelled drive is preconditioned. A file that was made is removed with it. Throws

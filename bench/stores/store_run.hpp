@@ -3,16 +3,22 @@
 // A kind derives its run. Its hooks are the states that cases need, the lengths of cases, and the last check.
 #pragma once
 
+#include <pmlab/base/checksum.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/hash.hpp>
 #include "bench/stores/clock.hpp"
 #include "bench/stores/measured.hpp"
 #include "bench/support/progress.hpp"
 #include "bench/support/thread_team.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -61,8 +67,8 @@ class store_run {
     }
     for (Contestant& s : stores_) {
       if (!s.is_made()) continue;
-      s.drives().for_each([&](const store_device& d) { remark_once(d.remarks()); });
-      remark_once(s.subject().remarks());
+      s.drives().for_each([&](const store_device& d) { report_.remark_once(d.remarks()); });
+      report_.remark_once(s.subject().remarks());
     }
     report_.seconds = static_cast<double>(clock_.now() - began) / picoseconds_per_second;
     return std::move(report_);
@@ -77,6 +83,8 @@ class store_run {
   virtual void prepare(Contestant& s, const case_type& c) = 0;
   virtual void restore(Contestant& s, const case_type& c) = 0;
   [[nodiscard]] virtual bool warms_up(const case_type& c) const = 0;
+  // Operations before a case that warms up, not measured, at least: those that bring its drives to the speed they keep.
+  [[nodiscard]] virtual std::uint64_t least_warm_up(const Contestant& /*s*/, const case_type& /*c*/) const { return 0; }
   [[nodiscard]] virtual case_length length_of(Contestant& s, const case_type& c) const = 0;
   // The figures that this kind has otherwise than all others.
   virtual void complete(Result& r, Contestant& s) = 0;
@@ -113,20 +121,25 @@ class store_run {
     return {.operations = most == 0 ? options_.operations : std::min(most, options_.operations)};
   }
 
-  // Each use of the threads that draws has another seed.
-  [[nodiscard]] std::uint64_t next_seed() noexcept { return options_.seed + ++runs_; }
+  // Each use of the threads that draws has another seed. It follows from the use, and from how often the store had it:
+  // the cases before it, and other stores, do not change it.
+  [[nodiscard]] std::uint64_t next_seed(const Contestant& s, const std::string& use) {
+    const std::uint64_t earlier = uses_[s.labels().store + ", " + use]++;
+    return mix_bits(mix_bits(options_.seed) + checksum(use.data(), use.size(), 0) + earlier);
+  }
   // A case on all threads: each does its share of the operations.
   [[nodiscard]] worker_sums run_threads(Contestant& s, const case_type& c, case_length length, std::uint64_t seed) {
     const unsigned threads = options_.threads;
     std::vector<worker_sums> of(threads);
     team_.run([&](unsigned thread) {
+      if (threads > 1 && is_virtual()) wait_for_start(seed, thread);
       const std::uint64_t share = length.operations * (thread + 1) / threads - length.operations * thread / threads;
       if (length.operations == 0 || share != 0)
         of[thread] = run_worker(s, task{c, thread, threads, share, length.time, seed}, clock_, shown_);
     });
     worker_sums sum;
     for (worker_sums& w : of) sum.add(std::move(w));
-    tell_wrong(sum);
+    report_.add_words(sum.first_wrong);
     return sum;
   }
 
@@ -135,18 +148,11 @@ class store_run {
   void check_with(const Contestant& s, double weight, std::uint64_t total, Work&& work) {
     step(s, checking, weight, "reading all of it once more", total, [&] {
       const worker_sums sum = work();
-      const std::string& store = s.labels().store;
-      auto at = std::ranges::find(report_.at_end, store, &final_check::store);
-      if (at == report_.at_end.end()) at = report_.at_end.insert(at, {store, 0, 0});
-      at->verified += sum.verified;
-      at->wrong += sum.wrong;
+      report_.add_check({s.labels().store, sum.verified, sum.wrong});
     });
   }
   // The words are in the report then.
-  void tell_wrong(const worker_sums& of) {
-    for (const std::string& words : of.first_wrong)
-      if (report_.first_wrong.size() < most_words) report_.first_wrong.push_back(words);
-  }
+  void tell_wrong(const worker_sums& of) { report_.add_words(of.first_wrong); }
 
   const Options& options_;
   std::vector<Contestant>& stores_;
@@ -175,26 +181,27 @@ class store_run {
     step(
         s, name, weight, fmt::format("{}, {} of {}", name, repetition, options_.repetitions), operations,
         [&] { opens(c) ? measure_opening(s, c, repetition) : measure_operations(s, c, repetition); },
-        length_of(s, c).time != 0 && clock_.kind() == std::string_view("real"));
+        length_of(s, c).time != 0 && !is_virtual());
     restore(s, c);
+  }
+  [[nodiscard]] bool is_virtual() const noexcept { return clock_.kind() == std::string_view("virtual"); }
+  // Threads of a real machine do not begin at one instant, and which of them is the first is chance.
+  static void wait_for_start(std::uint64_t seed, unsigned thread) {
+    constexpr std::uint64_t longest_ns = 1000;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(1 + mix_bits(seed + thread) % longest_ns));
   }
   [[nodiscard]] static bool opens(const case_type& c) { return c.what.kind == decltype(c.what.kind)::open; }
 
   void measure_operations(Contestant& s, const case_type& c, unsigned repetition) {
     const case_length length = length_of(s, c);
-    if (warms_up(c))
-      static_cast<void>(run_threads(s, c,
-                                    length.operations == 0
-                                        ? case_length{.time = std::max<std::uint64_t>(length.time / warm_up_share, 1)}
-                                        : case_length{.operations = length.operations / warm_up_share + 1},
-                                    next_seed()));
+    if (warms_up(c)) warm_up(s, c, length);
     Result r = begin_result(s, c, repetition);
     const std::vector<store_statistic> before = s.subject().statistics();
     const std::optional<std::uint64_t> sent = s.subject().host_bytes();
     reset_counts(s);
     const std::uint64_t others = cpu_of_others(s);
     const std::uint64_t cpu = clock_.cpu_ns();
-    const worker_sums sum = run_threads(s, c, length, next_seed());
+    const worker_sums sum = run_threads(s, c, length, next_seed(s, text_of(c)));
     const std::uint64_t cpu_used = clock_.cpu_ns() - cpu;
     const std::uint64_t not_the_store = cpu_of_others(s) - others + sum.own_ns;
     // This clock may have no CPU time.
@@ -210,9 +217,24 @@ class store_run {
     report_.results.push_back(std::move(r));
   }
 
+  // Operations of the case that are not measured.
+  void warm_up(Contestant& s, const case_type& c, case_length of_case) {
+    const std::uint64_t least = least_warm_up(s, c);
+    const std::string use = "before " + text_of(c);
+    if (of_case.operations != 0) {
+      const std::uint64_t usual = of_case.operations / warm_up_share + 1;
+      static_cast<void>(run_threads(s, c, {.operations = std::max(least, usual)}, next_seed(s, use)));
+      return;
+    }
+    if (least != 0) static_cast<void>(run_threads(s, c, {.operations = least}, next_seed(s, use)));
+    const std::uint64_t usual = std::max<std::uint64_t>(of_case.time / warm_up_share, 1);
+    static_cast<void>(run_threads(s, c, {.time = usual}, next_seed(s, use)));
+  }
+
   void measure_opening(Contestant& s, const case_type& c, unsigned repetition) {
     if (!s.subject().can_reopen()) {
-      remark_once({fmt::format("{} is not measured in phase open: there is nothing to open", s.labels().store)});
+      report_.remark_once(
+          {fmt::format("{} is not measured in phase open: there is nothing to open", s.labels().store)});
       return;
     }
     s.subject().close();
@@ -221,7 +243,8 @@ class store_run {
     reset_counts(s);
     const std::uint64_t began = clock_.now();
     s.subject().open();
-    const worker_sums read = run_worker(s, task{.what = c, .operations = 1, .seed = next_seed()}, clock_, shown_);
+    const worker_sums read =
+        run_worker(s, task{.what = c, .operations = 1, .seed = next_seed(s, text_of(c))}, clock_, shown_);
     const std::uint64_t rebuilt = s.subject().wait_until_complete() ? clock_.now() : read.ended;
     r.opening =
         opening_times{static_cast<double>(read.ended - began) / 1000, static_cast<double>(rebuilt - began) / 1000};
@@ -237,6 +260,7 @@ class store_run {
     Result r;
     r.of = s.labels();
     r.what = c;
+    r.case_number = static_cast<std::size_t>(&c - options_.cases.data());
     r.threads = options_.threads;
     r.repetition = repetition;
     return r;
@@ -266,14 +290,9 @@ class store_run {
     return now;
   }
 
-  void remark_once(const std::vector<std::string>& remarks) {
-    for (const std::string& remark : remarks)
-      if (std::ranges::find(report_.remarks, remark) == report_.remarks.end()) report_.remarks.push_back(remark);
-  }
-
   bench::thread_team team_;  // all threads of a run are made here
   bool announces_ = false;
-  std::uint64_t runs_ = 0;
+  std::map<std::string, std::uint64_t> uses_;  // of the threads: how often there was each
   report_of<Result> report_;
 };
 

@@ -15,17 +15,24 @@
 
 namespace pmlab::store_bench {
 
-// On the simulated machine, accesses of this thread take virtual time while it lives.
+// On the simulated machine, accesses of this thread take virtual time while it lives, if it `charges`.
 class charged_time {
  public:
 #if defined(PMLAB_SIMULATED)
-  charged_time() noexcept { pmlab_machine_begin_timing(); }
-  ~charged_time() { pmlab_machine_end_timing(); }
+  explicit charged_time(bool charges = true) noexcept : charges_(charges) {
+    if (charges_) pmlab_machine_begin_timing();
+  }
+  ~charged_time() {
+    if (charges_) pmlab_machine_end_timing();
+  }
 #else
-  charged_time() noexcept {}  // not defaulted: it is no unused variable then
+  explicit charged_time(bool charges = true) noexcept : charges_(charges) {}
 #endif
   charged_time(const charged_time&) = delete;
   charged_time& operator=(const charged_time&) = delete;
+
+ private:
+  [[maybe_unused]] bool charges_;
 };
 
 // Tells a medium that counts or delays accesses of an operation of this thread while it lives. The simulated machine has

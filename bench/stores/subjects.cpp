@@ -74,7 +74,8 @@ const std::vector<store_description>& all_stores() {
     {"raw_fpw", "the drive with full pages in a log, as PostgreSQL has it", false},
 #if defined(PMLAB_WITH_ROCKSDB)
     {"rocksdb_meta", "BlueStore's algorithm: redirect-on-write, and the places of blocks in RocksDB", false, true},
-    {deferring_rocksdb_meta, "the same, and overwrites of 4 KiB are deferred through RocksDB's log", false, true},
+    {deferring_rocksdb_meta,
+     "the same with checksums of data, and overwrites of 4 KiB are deferred through RocksDB's log", false, true},
 #endif
     {"raw", "the drive itself: a durable write in place; a crash may tear it", false},
   };

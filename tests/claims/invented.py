@@ -99,6 +99,11 @@ class Memory(Invented):
                     add(f"load-by-size{name}", Result(6.4 * part * degraded, more={"media/read_amplification": 1 / part}))
                     add(f"ntstore-by-size{name}", Result(2.2 * part, more={"media/write_amplification": 1 / part}))
                     add(f"ntstore-then-fence{name}", Result(2.2 * part * degraded))
+            for size in ("64", "256", "1K", "4K", "64K", "1M", "4M"):
+                for threads in (4, 16):
+                    part = 0.25 if pattern == "random" and size == "64" else 1
+                    degraded = 0.5 if threads == 16 and size[-1] in "KM" and size not in ("1K", "4K") else 1
+                    add(f"copy-by-size/pattern={pattern}/access_bytes={size}/threads={threads}", Result(6 * part * degraded))
         for size in ("256", "64K"):
             add(f"ntstore-fenced-by-size/access_bytes={size}/threads=16", Result(2.2))
         add("fence-every/threads=16/fence=256", Result(2.2))
@@ -154,12 +159,12 @@ class Stores(Invented):
         pm = "block_writes/container=pmem"
         for pattern, leads in (("random", (9.2, 7.3, 2.7, 1.5)), ("sequential", (3.2, 2.8, 1.7, 1.55))):
             for size, lead in zip(("4K", "8K", "16K", "64K"), leads):
-                self._add(pm, "rocksdb_meta", "overwrite", pattern, size, 32, 1e5)
+                self._add(pm, "rocksdb_meta_deferred", "overwrite", pattern, size, 32, 1e5)
                 self._add(pm, "chunk_store", "overwrite", pattern, size, 32, lead * 1e5, cpu_ns_per_operation=3000)
         for size, mean, slower, first in (("4K", 1e4, 13, 1800), ("8K", 3.4e4, 4, 3000), ("16K", 4.3e4, 3, 4200)):
             for pattern in ("random", "sequential"):
                 self._add(pm, "chunk_store", "overwrite", pattern, size, 1, 1e9 / mean, latency_ns__mean=mean)
-                self._add(pm, "rocksdb_meta", "overwrite", pattern, size, 1, 1e8 / mean, latency_ns__mean=slower * mean)
+                self._add(pm, "rocksdb_meta_deferred", "overwrite", pattern, size, 1, 1e8 / mean, latency_ns__mean=slower * mean)
             self._add(pm, "chunk_store", "fill", "sequential", size, 1, 1e9 / mean, latency_ns__mean=mean + first)
         for container, rate, cpu in (("kv", 1.5e5, 1000), ("blocks", 1.2e5, 3000)):
             for pattern in ("random", "sequential"):
@@ -171,10 +176,10 @@ class Stores(Invented):
 
     def _add_reads(self):
         for pattern, lead in (("random", 4.2), ("sequential", 4.4)):
-            self._add("block_reads/container=pmem", "rocksdb_meta", "read", pattern, "4K", 32, 1e5)
+            self._add("block_reads/container=pmem", "rocksdb_meta_deferred", "read", pattern, "4K", 32, 1e5)
             self._add("block_reads/container=pmem", "chunk_store", "read", pattern, "4K", 32, lead * 1e5)
         for size, rate in (("4K", 4.5e5), ("8K", 2.75e5), ("16K", 1.57e5)):
-            self._add("block_reads/container=blocks", "chunk_store", "read", "random", size, 32, rate)
+            self._add("block_reads/container=blocks", "chunk_store", "read", "random", size, 128, rate)
         for cache, container, rate in (("0", "pmem", 4e5), ("100%", "kv", 4.5e5), ("10%", "kv", 2.25e5)):
             self._add(f"record_cache/cache={cache}/container={container}", "chunk_store", "read", "random", "4K", 32, rate)
 

@@ -163,9 +163,9 @@ class ResultSet(unittest.TestCase):
                          ["simulated-aep.json", "simulated-classic.json"], "verdicts on earlier results are gone")
 
     def test_stores_are_judged_on_the_medium_of_their_records(self):
-        values = {"container": "pmem", "medium": "emulated:aep@/dev/shm/x", "device": "emulated:p4610", "store": "chunk_store,rocksdb_meta"}
+        values = {"container": "pmem", "medium": "emulated:aep@/dev/shm/x", "device": "emulated:p4610", "store": "chunk_store,rocksdb_meta_deferred"}
         for cell, lead in (("emulated", 4), ("simulated", 2)):
-            cases = [stores.case("chunk_store", 1e5 * lead), stores.case("rocksdb_meta", 1e5)]
+            cases = [stores.case("chunk_store", 1e5 * lead), stores.case("rocksdb_meta_deferred", 1e5)]
             self.add(f"block_writes/{cell}", values, stores.document(cases, f"{cell}:aep@/dev/shm/x"))
         judge_result_set(self.folder, claims("U1"), "pmlab run")
         for medium, lead in (("emulated-aep", 4), ("simulated-aep", 2)):
@@ -194,6 +194,17 @@ class ResultSet(unittest.TestCase):
         self.add("hybrid/dram", {"medium": "dram"}, document_of(steady + plus, "dram"))
         judge_result_set(self.folder, claims("I1"), "pmlab run")
         self.assertEqual(self.verdict_on("dram"), "undecided")
+
+    def test_layouts_of_stores_in_virtual_time_decide_where_one_of_them_does_not(self):
+        """U14: at least 0.95 of the drive."""
+        for rates, verdict in (((98,), "undecided"), ((97, 98, 99, 98, 97), "reproduced"), ((80, 85, 90, 85, 80), "not reproduced"),
+                               ((90, 98, 99, 98, 97), "undecided")):
+            with self.subTest(rates=rates):
+                cases = [stores.case(store, rate, repetition=n) for n, ours in enumerate(rates, 1)
+                         for store, rate in (("chunk_store", ours), ("raw", 100))]
+                self.add("ring/16", {"ring": "16"}, stores.document(cases))
+                judge_result_set(self.folder, claims("U14"), "pmlab run")
+                self.assertEqual(self.verdict_on("simulated-aep"), verdict)
 
 
 if __name__ == "__main__":

@@ -24,10 +24,10 @@ _CHANGES = [
     ("U3", 6, f"{_OURS}/pattern=sequential/size=64K/depth=32", 2),
     ("U4", 0, "store=chunk_store/phase=read/pattern=random/size=4K", 0.3),
     ("U4", 1, "store=chunk_store/phase=read/pattern=sequential/size=4K", 0.3),
-    *(("U5", place, f"store=rocksdb_meta/phase=overwrite/pattern=sequential/size={size}/depth=1$", factor, _MEAN)
+    *(("U5", place, f"store=rocksdb_meta_deferred/phase=overwrite/pattern=sequential/size={size}/depth=1$", factor, _MEAN)
       for place, size in enumerate(("4K", "8K", "16K")) for factor in (0.7, 1.4)),
-    ("U5", 3, "store=rocksdb_meta/phase=overwrite/pattern=sequential/size=8K/depth=1$", 4, _MEAN),
-    ("U5", 4, "store=rocksdb_meta/phase=overwrite/pattern=sequential/size=16K/depth=1$", 2, _MEAN),
+    ("U5", 3, "store=rocksdb_meta_deferred/phase=overwrite/pattern=sequential/size=8K/depth=1$", 4, _MEAN),
+    ("U5", 4, "store=rocksdb_meta_deferred/phase=overwrite/pattern=sequential/size=16K/depth=1$", 2, _MEAN),
     ("U6", 0, "phase=fill/pattern=sequential/size=4K", 1.06, _MEAN),
     ("U6", 0, "phase=fill/pattern=sequential/size=4K", 0.95, _MEAN),
     ("U6", 1, "phase=fill/pattern=sequential/size=16K", 1.04, _MEAN),

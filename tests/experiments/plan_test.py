@@ -80,14 +80,15 @@ class Plan(unittest.TestCase):
         self.assertEqual(command('kind = "microbench"\n[arguments]\nsuite = "a b"\n'), "pmlab microbench --suite 'a b'")
 
     def test_what_repeats_to_the_digit_is_not_repeated(self):
-        """Indexes on a simulated medium have another layout in each repeat."""
+        """Indexes on a simulated medium, and stores in virtual time, have another layout in each repeat."""
         text = ('[arguments]\nindex = "a"\nrepeat = 5\n'
                 '[matrix]\nmedium = ["simulated:aep", "counted:dram", "emulated:aep", "pmem:{pool}"]\n')
         self.assertEqual([c.value("--repeat") for c in plan(read(text), "quick")], ["5", "", "5", "5"])
         caches = plan(read(text.replace("repeat = 5", 'cpu_cache = "64K"')), "quick")
         self.assertEqual([c.value("--cpu-cache") for c in caches], ["64K", "", "", ""])
-        stores = 'kind = "stores_pairs"\n[arguments]\nstore = "a"\nrepeat = 5\nmedium = "simulated:aep"\n'
-        self.assertEqual([c.value("--repeat") for c in plan(read(stores), "quick")], [""])
+        stores = ('kind = "stores_pairs"\n[arguments]\nstore = "a"\nrepeat = 5\n'
+                  '[matrix]\n"medium + device" = ["simulated:aep + simulated:p4610", "counted:dram + memory"]\n')
+        self.assertEqual([c.value("--repeat") for c in plan(read(stores), "quick")], ["5", ""])
 
     def test_a_device_stands_in_the_place_of_a_medium(self):
         text = 'kind = "microbench"\n[arguments]\nsuite = "quick"\n[matrix]\ndevice = ["simulated:p4610", "file:{drive}"]\n'
@@ -125,7 +126,7 @@ class Plan(unittest.TestCase):
         simulated, real = plan(read(text), "quick")
         self.assertEqual(simulated.name, "mine/16_simulated-aep-simulated-p4610")
         self.assertEqual(shell_form(simulated.words), "pmlab stores volumes --ring 16 --medium simulated:aep --device simulated:p4610 "
-                                                      "--store raw,chunk_store --size 4K,16K")
+                                                      "--store raw,chunk_store --repeat 3 --size 4K,16K")
         self.assertEqual(simulated.values, {"ring": "16", "medium": "simulated:aep", "device": "simulated:p4610",
                                             "store": "raw,chunk_store"})
         self.assertEqual((simulated.medium, real.medium), ("simulated:aep", "dram"), "of a store that has a drive, too")

@@ -23,6 +23,7 @@ namespace {
 constexpr std::uint64_t most_depth = 1024;
 constexpr std::uint64_t most_threads = 127;
 constexpr std::uint64_t most_repetitions = 1000;
+constexpr std::uint64_t most_layouts = 1'000'000;
 constexpr std::uint64_t most_devices = 64;
 constexpr std::uint64_t largest_operation = std::uint64_t{4} << 20;
 constexpr std::size_t largest_value = std::size_t{2} << 20;
@@ -114,8 +115,16 @@ void add_shared_options(CLI::App& app, stores_request& asked, const char* stores
            asked.has_seconds = true;
          })
       ->excludes(operations);
-  parsed("--repeat", "1", "R: measure each case R times; stores take turns; the table shows medians",
+  parsed("--repeat", "1",
+         "R: measure each case R times; stores take turns; the table shows medians. In virtual time each repeat has "
+         "another "
+         "layout",
          [&asked](const std::string& n) { asked.lengths.repetitions = count_up_to(n, "--repeat", most_repetitions); });
+  parsed("--layout", "1",
+         "N: in virtual time, of the first repeat: draws requests, keys, beginnings of threads, and where things lie "
+         "in memory "
+         "and on drives",
+         [&asked](const std::string& n) { asked.lengths.layout = count_up_to(n, "--layout", most_layouts); });
   parsed("--seed", "1", "N: of the operations and data",
          [&asked](const std::string& n) { asked.lengths.seed = bench::parse_count(n, "--seed", 0); });
   app.add_flag("--overwrite", asked.overwrite, "Overwrite an existing file, block device or pool");

@@ -116,10 +116,12 @@ plan plan_of(const pairs_request& asked) {
   refuse_options_without_a_store(asked);
   plan p;
   p.options = run_options_of(asked);
-  p.setup = setup_of(asked, p.options);
+  // In virtual time each repetition has stores of its own.
+  const store_bench::pair_run_options of_a_store = asked.in_virtual_time() ? of_repetition(p.options, 1) : p.options;
+  p.setup = setup_of(asked, of_a_store);
   const auto blocks = [](std::uint64_t bytes) { return bytes / store_block * store_block; };
   p.device_bytes = asked.device_bytes.value_or(
-      blocks(2 * bytes_of_records(p.options, p.setup.value_bytes) / asked.devices + 128 * mebibyte));
+      blocks(2 * bytes_of_records(of_a_store, p.setup.value_bytes) / asked.devices + 128 * mebibyte));
   p.staging_bytes = asked.staging_bytes.value_or(blocks(p.device_bytes / 4 + 64 * mebibyte));
   return p;
 }
@@ -138,7 +140,8 @@ bench::medium_spec medium_of(const bench::medium_spec& given, const std::string&
   return own;
 }
 
-pair_contestant contestant_of(const plan& p, const pairs_request& asked, const std::string& name) {
+pair_contestant contestant_of(const plan& p, const store_bench::pair_run_options& options, const pairs_request& asked,
+                              const std::string& name) {
   const bool is_alone = asked.stores.size() == 1;
   pair_setup setup = p.setup;
   setup.store = name;
@@ -146,10 +149,12 @@ pair_contestant contestant_of(const plan& p, const pairs_request& asked, const s
   const drive::device_spec device = device_of(asked.device, name, is_alone);
   pair_contestant::makers make;
   make.devices = asked.devices;
-  make.device = [device, bytes = p.device_bytes, overwrite = asked.overwrite,
-                 is_only = asked.devices == 1](unsigned n) {
-    return store_bench::open_store_device(device_of(device, std::to_string(n), is_only),
-                                          {.bytes = bytes, .overwrite = overwrite});
+  make.device = [device, bytes = p.device_bytes, overwrite = asked.overwrite, is_only = asked.devices == 1,
+                 layout = options.layout](unsigned n) {
+    constexpr std::uint64_t layouts_of_a_drive = std::uint64_t{1} << 32;
+    return store_bench::open_store_device(
+        device_of(device, std::to_string(n), is_only),
+        {.bytes = bytes, .overwrite = overwrite, .layout = layout + n * layouts_of_a_drive});
   };
   if (asked.staging)
     make.staging = [staging = device_of(*asked.staging, name, is_alone), bytes = p.staging_bytes,
@@ -159,23 +164,25 @@ pair_contestant contestant_of(const plan& p, const pairs_request& asked, const s
   make.subject = [setup](const store_bench::pair_drives& on) { return store_bench::make_pair_subject(setup, on); };
   return {labels_of(setup, asked.staging ? asked.staging->text() : ""),
           std::move(make),
-          store_bench::plan_of(p.options),
-          store_bench::ranks_of(p.options),
-          p.options.key_bytes,
-          p.options.seed * 1000};
+          store_bench::plan_of(options),
+          store_bench::ranks_of(options),
+          options.key_bytes,
+          options.seed * 1000};
 }
 
 // Throws pmlab::error: a store cannot be made, or cannot do a case, and nothing was measured.
-outcome<store_bench::pair_report> run(plan& p, const pairs_request& asked, const store_bench::run_clock& clock) {
-  auto done = run_stores(
-      asked, p.setup,
-      [&] {
-        std::vector<pair_contestant> stores;
-        for (const std::string& name : asked.stores) stores.push_back(contestant_of(p, asked, name));
-        store_bench::prepare_pair_stores(p.options, stores);
-        return stores;
-      },
-      [&](auto& stores, auto& shown) { return store_bench::run_pair_cases(p.options, stores, clock, shown); });
+store_bench::outcome<store_bench::pair_report> run(plan& p, const pairs_request& asked,
+                                                   const store_bench::run_clock& clock) {
+  using store_bench::pair_run_options;
+  auto done = run_stores(asked, p,
+                         [&](const pair_run_options& o, const std::vector<std::string>& names, bench::progress& shown) {
+                           std::vector<pair_contestant> stores;
+                           for (const std::string& name : names) stores.push_back(contestant_of(p, o, asked, name));
+                           store_bench::prepare_pair_stores(o, stores);
+                           return outcome_of_stores(std::move(stores), shown, [&](auto& made, auto& line) {
+                             return store_bench::run_pair_cases(o, made, clock, line);
+                           });
+                         });
   remark_shared_cpus(done.report, asked);
   return done;
 }

@@ -7,7 +7,9 @@
 #include <pmlab/base/error.hpp>
 #include "bench/devices/calibration.hpp"
 #include "bench/devices/profile_file.hpp"
+#include "bench/engine/process_of_its_own.hpp"
 #include "bench/engine/simulated_run.hpp"
+#include "bench/stores/report_bytes.hpp"
 #include "bench/stores/store_device.hpp"
 #include "bench/stores/table.hpp"
 #include "bench/support/progress.hpp"
@@ -15,8 +17,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -30,10 +33,13 @@ inline void check_stores_request(const stores_request& asked, const std::string&
   if (asked.stores.empty()) throw error("nothing to measure", "name a store: --store " + example);
   if (asked.medium.simulated && !asked.in_virtual_time())
     throw error("memory in virtual time beside drive " + asked.device.text(), "give --device simulated:p4610");
+  if (asked.lengths.layout != 1 && !asked.in_virtual_time())
+    throw error("--layout is of virtual time, and drive " + asked.device.text() + " is on a real clock",
+                "leave it out, or give --device simulated:p4610");
   check_outputs({{"--json", asked.json}});
 }
 
-// Lengths of cases, as they were asked for. A case in virtual time repeats to the digit: it needs no long time.
+// Lengths of cases, as they were asked for. A case in virtual time is simulated operation by operation: it is short.
 [[nodiscard]] inline store_bench::run_lengths lengths_of(const stores_request& asked) {
   constexpr double virtual_seconds = 0.1;
   store_bench::run_lengths lengths = asked.lengths;
@@ -65,28 +71,66 @@ inline void check_stores_request(const stores_request& asked, const std::string&
   return own;
 }
 
-template <class Report>
-struct outcome {
-  Report report;
-  std::string scale, way;  // the drives have them
-};
-
-// Measures on a machine in virtual time, if one was asked for; an emulated medium of `setup` is calibrated first. make():
-// the stores, as new; measure(stores, progress): their report. Throws pmlab::error: nothing can be measured.
-template <class Setup, class Make, class Measure>
-[[nodiscard]] auto run_stores(const stores_request& asked, Setup& setup, Make&& make, Measure&& measure) {
-  bench::progress shown(bench::progress::style_of_stderr(asked.quiet));
-  setup.emulation = calibration_of(setup.medium, shown);
-  std::optional<bench::simulated_run> machine;
-  if (asked.in_virtual_time())
-    machine.emplace(medium_of_machine(setup.medium), bench::simulated_run::options{.threads = asked.lengths.threads});
-  // They go before the machine that they run on.
-  auto stores = make();
-  outcome<decltype(measure(stores, shown))> done{measure(stores, shown), {}, {}};
-  shown.clear();
+// The report of these stores, with the texts of their drives. measure(stores, progress) returns the former.
+template <class Contestant, class Measure>
+[[nodiscard]] auto outcome_of_stores(std::vector<Contestant> stores, bench::progress& shown, Measure&& measure) {
+  store_bench::outcome<decltype(measure(stores, shown))> done{measure(stores, shown), {}, {}};
   const store_bench::store_device& drive = *stores.front().drives().main().front();
   done.scale = drive.scale();
   done.way = drive.way();
+  return done;
+}
+
+// The options of one repetition in virtual time: its layout draws the seeds, too.
+template <class Options>
+[[nodiscard]] Options of_repetition(const Options& all, unsigned repetition) {
+  constexpr std::uint64_t seeds_of_a_layout = std::uint64_t{1} << 32;
+  Options one = all;
+  one.layout += repetition - 1;
+  one.seed += (one.layout - 1) * seeds_of_a_layout;
+  one.repetitions = 1;
+  return one;
+}
+
+// Measures in virtual time: each store in each repetition on a machine of its own, in a process of its own. So its
+// figures depend neither on other stores nor on repetitions before. `measure` as in run_stores. An error in the middle
+// ends the run.
+template <class Options, class Measure>
+[[nodiscard]] auto run_simulated(const stores_request& asked, const bench::medium_spec& medium, const Options& options,
+                                 bench::progress& shown, Measure&& measure) {
+  decltype(measure(options, asked.stores, shown)) all{};
+  for (unsigned repetition = 1; repetition <= options.repetitions; ++repetition) {
+    const Options one = of_repetition(options, repetition);
+    for (const std::string& store : asked.stores) {
+      shown.pass(fmt::format("layout {}, {}", one.layout, store));
+      const std::string bytes = bench::in_process_of_its_own(
+          "the simulated machine of " + store, "give a smaller --volume-bytes or fewer --records, if memory was short",
+          [&] {
+            const bench::simulated_run machine(medium_of_machine(medium),
+                                               {.threads = one.threads, .layout = one.layout - 1});
+            return store_bench::bytes_of(measure(one, {store}, shown));
+          });
+      auto done = store_bench::outcome_of(bytes, options);
+      for (auto& r : done.report.results) r.repetition = repetition;
+      all.report.add(std::move(done.report));
+      all.scale = done.scale;
+      all.way = done.way;
+      if (all.report.failure) return all;
+    }
+  }
+  return all;
+}
+
+// Measures the stores that were asked for; in virtual time, if the drive has it. An emulated medium of the plan's setup
+// is calibrated first. measure(options, names, progress): the outcome of these stores, which end before it returns. Throws
+// pmlab::error: nothing can be measured.
+template <class Plan, class Measure>
+[[nodiscard]] auto run_stores(const stores_request& asked, Plan& p, Measure&& measure) {
+  bench::progress shown(bench::progress::style_of_stderr(asked.quiet));
+  p.setup.emulation = calibration_of(p.setup.medium, shown);
+  auto done = asked.in_virtual_time() ? run_simulated(asked, p.setup.medium, p.options, shown, measure)
+                                      : measure(p.options, asked.stores, shown);
+  shown.clear();
   return done;
 }
 

@@ -107,32 +107,33 @@ store_bench::store_labels labels_of(const store_bench::store_setup& s) {
   return {s.store, s.container, s.medium.text(), s.container == "kv" ? "" : s.index, s.merge, s.ring};
 }
 
-std::vector<contestant> contestants_of(const plan& p, const volumes_request& asked) {
+std::vector<contestant> contestants_of(const plan& p, const store_bench::run_options& options,
+                                       const std::vector<std::string>& names, const volumes_request& asked) {
   std::vector<contestant> stores;
   store_bench::store_setup setup = p.setup;
-  for (const std::string& name : asked.stores) {
+  for (const std::string& name : names) {
     setup.store = name;
     const drive::device_spec own = device_of(asked.device, name, asked.stores.size() == 1);
     stores.emplace_back(
         labels_of(setup),
-        [own, bytes = p.device_bytes, overwrite = asked.overwrite] {
-          return store_bench::open_store_device(own, {.bytes = bytes, .overwrite = overwrite});
+        [own, bytes = p.device_bytes, overwrite = asked.overwrite, layout = options.layout] {
+          return store_bench::open_store_device(own, {.bytes = bytes, .overwrite = overwrite, .layout = layout});
         },
-        [setup](blocks::any_device& on) { return store_bench::make_subject(setup, on); }, p.options.seed * 1000);
+        [setup](blocks::any_device& on) { return store_bench::make_subject(setup, on); }, options.seed * 1000);
   }
   return stores;
 }
 
 // Throws pmlab::error: a device or pool cannot be made, and nothing was measured.
-outcome<store_bench::run_report> run(plan& p, const volumes_request& asked, const store_bench::run_clock& clock) {
+store_bench::outcome<store_bench::run_report> run(plan& p, const volumes_request& asked,
+                                                  const store_bench::run_clock& clock) {
   auto done = run_stores(
-      asked, p.setup,
-      [&] {
-        std::vector<contestant> stores = contestants_of(p, asked);
+      asked, p, [&](const store_bench::run_options& o, const std::vector<std::string>& names, bench::progress& shown) {
+        std::vector<contestant> stores = contestants_of(p, o, names, asked);
         for (contestant& s : stores) s.make();
-        return stores;
-      },
-      [&](auto& stores, auto& shown) { return store_bench::run_cases(p.options, stores, clock, shown); });
+        return outcome_of_stores(std::move(stores), shown,
+                                 [&](auto& made, auto& line) { return store_bench::run_cases(o, made, clock, line); });
+      });
   remark_shared_cpus(done.report, asked);
   return done;
 }

@@ -1,6 +1,7 @@
 #include "bench/stores/peers/rocksdb_meta.hpp"
 #include "bench/stores/peers/rocksdb_files.hpp"
 
+#include <pmlab/base/checksum.hpp>
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/synchronous.hpp>
 #include <pmlab/stores/chunk_store/free_map.hpp>
@@ -38,7 +39,8 @@ constexpr std::size_t most_deferred = 256;  // units; more writes are redirected
 constexpr std::size_t deferred_batch = 32;  // units that are written to their places together
 constexpr unsigned least_drive_depth = 64;
 
-// Rows: 'x' and number of 32 units -> the places of these; 'd' and unit -> the data of a deferred write; 's' -> the sizes.
+// Rows: 'x' and number of 32 units -> the places of these, each run with the checksums of its units; 'd' and unit -> the
+// data of a deferred write; 's' -> the sizes.
 std::string key_of(char kind, std::uint32_t number) {
   return {kind, static_cast<char>(number >> 24), static_cast<char>(number >> 16), static_cast<char>(number >> 8),
           static_cast<char>(number)};
@@ -90,6 +92,9 @@ struct operation {
   std::size_t transfers = 0;  // not ended
   limbo::generation generation = 0;
   std::vector<extent> places;  // of a redirected write
+  // Of its units; of a read: those that it must find. Empty: there are no checksums.
+  std::vector<std::uint32_t> sums;
+  std::vector<bool> from_device;  // of a read with checksums: the units that have them
 };
 
 }  // namespace
@@ -117,6 +122,10 @@ class rocksdb_meta::store {
   [[nodiscard]] std::uint32_t unit() const noexcept { return unit_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return given_.volume_bytes; }
   [[nodiscard]] std::uint64_t deferred_bytes() const noexcept { return given_.deferred_bytes; }
+  [[nodiscard]] bool has_checksums() const noexcept { return given_.checksums; }
+  [[nodiscard]] std::uint32_t sum_of(const std::byte* unit) const noexcept {
+    return static_cast<std::uint32_t>(checksum(unit, unit_));
+  }
   [[nodiscard]] std::uint32_t device_blocks_per_unit() const noexcept { return unit_ / data_.shape().block_bytes; }
 
   [[nodiscard]] rocksdb_meta_stats stats() const {
@@ -145,6 +154,10 @@ class rocksdb_meta::store {
   void plan_read(operation& o, Transfer&& transfer) {
     const std::scoped_lock lock(map_mutex_);
     o.generation = gone_.enter();
+    if (given_.checksums) {
+      o.sums.assign(sums_.begin() + o.first, sums_.begin() + o.first + o.count);
+      o.from_device.assign(o.count, false);
+    }
     const auto is_deferred = [&](std::uint32_t unit) { return !deferred_.empty() && deferred_.contains(unit); };
     for (std::uint32_t i = 0; i < o.count;) {
       std::byte* const to = o.data + std::size_t{i} * unit_;
@@ -163,8 +176,19 @@ class rocksdb_meta::store {
       std::uint32_t run = 1;
       while (i + run < o.count && map_[unit + run] == place + run && !is_deferred(unit + run)) ++run;
       transfer(place, run, to);
+      if (given_.checksums) std::fill_n(o.from_device.begin() + i, run, true);
       i += run;
     }
+  }
+  // The end of a read that was planned: right, wrong, or its units were written meanwhile, and it is to be made again.
+  enum class read_end : std::uint8_t { right, overtaken, damaged };
+  [[nodiscard]] read_end compare(const operation& o) {
+    for (std::uint32_t i = 0; i < o.sums.size(); ++i) {
+      if (!o.from_device[i] || sum_of(o.data + std::size_t{i} * unit_) == o.sums[i]) continue;
+      const std::scoped_lock lock(map_mutex_);
+      return sums_[o.first + i] == o.sums[i] ? read_end::damaged : read_end::overtaken;
+    }
+    return read_end::right;
   }
   void end_read(const operation& o) {
     const std::scoped_lock lock(map_mutex_);
@@ -246,8 +270,10 @@ class rocksdb_meta::store {
 
   void load() {
     map_.assign(given_.volume_bytes / unit_, none);
+    if (given_.checksums) sums_.assign(map_.size(), 0);
     std::string sizes;
-    const std::string mine = std::to_string(given_.volume_bytes) + "/" + std::to_string(unit_);
+    const std::string mine =
+        std::to_string(given_.volume_bytes) + "/" + std::to_string(unit_) + (given_.checksums ? "/checksums" : "");
     if (given_.format) {
       rocksdb::WriteOptions synced;
       synced.sync = true;
@@ -262,14 +288,19 @@ class rocksdb_meta::store {
     const std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator({}));
     for (rows->Seek("x"); rows->Valid() && rows->key()[0] == 'x'; rows->Next()) {
       const rocksdb::Slice value = rows->value();
-      for (std::size_t at = 0; at < value.size(); at += row_extent_bytes) {
+      for (std::size_t at = 0; at < value.size();) {
         const auto base = number_of(rows->key()) * row_units + static_cast<unsigned char>(value[at]);
+        const std::uint32_t count = static_cast<unsigned char>(value[at + 1]);
         std::uint32_t place = 0;
         std::memcpy(&place, value.data() + at + 2, sizeof place);
-        for (std::uint32_t i = 0; i < static_cast<unsigned char>(value[at + 1]); ++i) {
+        at += row_extent_bytes;
+        for (std::uint32_t i = 0; i < count; ++i) {
           map_.at(base + i) = place + i;
           used.at(place + i) = true;
         }
+        if (!given_.checksums) continue;
+        std::memcpy(&sums_.at(base), value.data() + at, count * sizeof(std::uint32_t));
+        at += count * sizeof(std::uint32_t);
       }
     }
     check(rows->status(), "read");
@@ -299,9 +330,9 @@ class rocksdb_meta::store {
   }
 
   static constexpr std::size_t row_extent_bytes = 6;  // first unit in the row, units, place
+  using row_text = std::array<char, row_units*(row_extent_bytes + sizeof(std::uint32_t))>;
 
-  [[nodiscard]] std::string_view row_of(std::uint32_t number,
-                                        std::array<char, row_units * row_extent_bytes>& text) const {
+  [[nodiscard]] std::string_view row_of(std::uint32_t number, row_text& text) const {
     const std::uint32_t begin = number * row_units;
     const std::uint32_t end = std::min<std::uint32_t>(begin + row_units, static_cast<std::uint32_t>(map_.size()));
     std::size_t size = 0;
@@ -313,6 +344,10 @@ class rocksdb_meta::store {
         text[size + 1] = static_cast<char>(run);
         std::memcpy(&text[size + 2], &map_[u], sizeof map_[u]);
         size += row_extent_bytes;
+        if (given_.checksums) {
+          std::memcpy(&text[size], &sums_[u], run * sizeof sums_[u]);
+          size += run * sizeof sums_[u];
+        }
       }
       u += run;
     }
@@ -344,7 +379,7 @@ class rocksdb_meta::store {
     std::ranges::sort(touched_);
     const auto [first, last] = std::ranges::unique(touched_);
     touched_.erase(first, last);
-    std::array<char, row_units * row_extent_bytes> text;
+    row_text text;
     for (const std::uint32_t number : touched_) {
       const std::string_view row = row_of(number, text);
       if (row.empty())
@@ -380,6 +415,10 @@ class rocksdb_meta::store {
       touched_.push_back(u / row_units);
     }
     deferred_writes_.fetch_add(1, std::memory_order_relaxed);
+    if (given_.checksums) {
+      std::ranges::copy(o.sums, sums_.begin() + o.first);
+      touch(o);
+    }
     for (std::uint32_t i = 0; i < o.count; ++i) {
       const std::byte* const data = o.data + std::size_t{i} * unit_;
       rows.Put(key_of('d', o.first + i), rocksdb::Slice(reinterpret_cast<const char*>(data), unit_));
@@ -397,6 +436,7 @@ class rocksdb_meta::store {
     std::uint32_t unit = o.first;
     for (const extent& e : o.places)
       for (std::uint32_t i = 0; i < e.count; ++i) move(unit++, e.first + i, rows);
+    std::ranges::copy(o.sums, sums_.begin() + (o.sums.empty() ? 0 : o.first));
     touch(o);
   }
 
@@ -440,8 +480,9 @@ class rocksdb_meta::store {
   std::vector<extent> replaced_;
   std::vector<std::uint32_t> touched_;
 
-  std::mutex map_mutex_;            // of all below
-  std::vector<std::uint32_t> map_;  // unit of the volume -> place; changes under commit_mutex_, too
+  std::mutex map_mutex_;             // of all below
+  std::vector<std::uint32_t> map_;   // unit of the volume -> place; changes under commit_mutex_, too
+  std::vector<std::uint32_t> sums_;  // of the units that have places, as map_; empty: there are no checksums
   limbo gone_;
   std::unordered_map<std::uint32_t, waiting_row> deferred_;
   std::vector<std::uint32_t> placed_;  // deferred writes in their places, whose rows are there
@@ -533,6 +574,9 @@ class rocksdb_meta::queue::state {
       if (o.transfers == 0) transferred(at);
       return;
     }
+    if (store_.has_checksums() && o.sums.empty())
+      for (std::uint32_t i = 0; i < o.count; ++i)
+        o.sums.push_back(store_.sum_of(o.data + std::size_t{i} * store_.unit()));
     if (store_.can_defer(o)) {
       o.what = operation::kind::deferred;
       return transferred(at);
@@ -600,10 +644,14 @@ class rocksdb_meta::queue::state {
     operation& o = operations_[at];
     const bool reads = o.what == operation::kind::read;
     if (!reads && o.error == std::errc{}) return to_commit_.push_back(at);
-    if (reads)
-      store_.end_read(o);
-    else
+    if (!reads) {
       store_.give_back(o.places);
+      return end(at);
+    }
+    const auto found = o.error == std::errc{} ? store_.compare(o) : store::read_end::right;
+    store_.end_read(o);
+    if (found == store::read_end::overtaken) return begin(at);
+    if (found == store::read_end::damaged) o.error = std::errc::bad_message;
     end(at);
   }
 

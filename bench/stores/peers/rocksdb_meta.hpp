@@ -4,7 +4,8 @@
 // blocks are rows of RocksDB, 32 blocks to a row. A write is done when its data is durable and then its rows are: the log
 // of RocksDB is synced once for all writes whose data became durable meanwhile, of all threads. A small overwrite may be
 // deferred instead: its data is a row, and is written to its place later. All places are cached in DRAM, free space is
-// rebuilt when the store is opened. There are no checksums of data, as in the chunk store.
+// rebuilt when the store is opened. There are no checksums of data, as in the chunk store; or, as BlueStore has them, one of
+// 4 bytes for each block, in its row, which each read compares.
 //
 // What is written when:
 //   (B1) the data, to free units of the data device      (B2) the rows that name them, in one synced batch
@@ -27,6 +28,7 @@ namespace pmlab::stores {
 struct rocksdb_meta_options {
   std::uint64_t volume_bytes = 0;    // of the one volume, a multiple of a block of the data device
   std::uint64_t deferred_bytes = 0;  // overwrites of at most so many bytes are deferred
+  bool checksums = false;            // of data
   bool format = true;                // makes an empty store; else opens the one that is there
   unsigned threads = 2;              // of RocksDB in the background
 };
@@ -55,7 +57,8 @@ class rocksdb_meta {
 
   // Belongs to one thread. Offsets and lengths are multiples of a block, data is aligned as for the device. A write is
   // durable when it is reaped; a completion has no_space_on_device, or the device's error, or device_failed after
-  // RocksDB has failed. Writes under way that overlap take effect in any order.
+  // RocksDB has failed, or bad_message: data is not that of its checksum. Writes under way that overlap take effect in
+  // any order.
   class queue {
    public:
     // At most `depth` operations under way. `of` outlives it.

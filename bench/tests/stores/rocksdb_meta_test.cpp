@@ -180,12 +180,20 @@ class model {
   std::uint64_t numbers_ = 0;
 };
 
-[[nodiscard]] stores::rocksdb_meta_options options_of(std::uint64_t deferred_bytes, bool format) {
-  return {
-      .volume_bytes = std::uint64_t{units} * unit, .deferred_bytes = deferred_bytes, .format = format, .threads = 1};
+struct way {
+  std::uint64_t deferred_bytes = 0;
+  bool checksums = false;
+};
+
+[[nodiscard]] stores::rocksdb_meta_options options_of(const way& w, bool format) {
+  return {.volume_bytes = std::uint64_t{units} * unit,
+          .deferred_bytes = w.deferred_bytes,
+          .checksums = w.checksums,
+          .format = format,
+          .threads = 1};
 }
 
-class RocksDbMeta : public testing::TestWithParam<std::uint64_t> {};
+class RocksDbMeta : public testing::TestWithParam<way> {};
 
 TEST_P(RocksDbMeta, is_as_a_map_of_blocks_and_keeps_it_over_reopening) {
   constexpr std::uint64_t seed = 7;
@@ -204,7 +212,7 @@ TEST_P(RocksDbMeta, is_as_a_map_of_blocks_and_keeps_it_over_reopening) {
     right.check(store);
     const stores::rocksdb_meta_stats s = store.stats();
     EXPECT_LT(s.commits, s.redirected + s.deferred) << "one sync for several writes";
-    if (GetParam() > 0) {
+    if (GetParam().deferred_bytes > 0) {
       EXPECT_GT(s.deferred, 100U);
     }
     free_bytes = s.free_bytes;
@@ -239,8 +247,37 @@ TEST_P(RocksDbMeta, keeps_acknowledged_writes_over_a_crash) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Deferred, RocksDbMeta, testing::Values(0, 2 * unit),
-                         [](const auto& p) { return std::to_string(p.param / unit) + "_units"; });
+INSTANTIATE_TEST_SUITE_P(Deferred, RocksDbMeta,
+                         testing::Values(way{0, false}, way{2 * unit, false}, way{2 * unit, true}), [](const auto& p) {
+                           return std::to_string(p.param.deferred_bytes / unit) + "_units" +
+                                  (p.param.checksums ? "_with_checksums" : "");
+                         });
+
+TEST(RocksDbMetaDevices, a_checksum_finds_data_that_the_drive_has_changed) {
+  for (const bool checksums : {false, true}) {
+    SCOPED_TRACE(checksums ? "with checksums" : "without");
+    blocks::memory memory(data_drive);
+    blocks::any_device data(std::in_place_type<blocks::reference<blocks::memory>>, memory);
+    blocks::any_device meta(std::in_place_type<blocks::memory>, meta_drive);
+    stores::rocksdb_meta store(data, meta, options_of({.checksums = checksums}, true));
+    stores::rocksdb_meta::queue queue(store, 1);
+    blocks::buffer bytes(unit);
+    fill(bytes.bytes(), 0x1234);
+    std::array<blocks::completion, 1> done;
+    ASSERT_TRUE(queue.write(0, bytes.bytes(), 0));
+    ASSERT_EQ(queue.reap(done, 1), 1U);
+    std::size_t changed = 0;
+    for (std::byte& b : memory.content()) {
+      if (b != std::byte{0x34}) continue;
+      b = std::byte{0x35};
+      ++changed;
+    }
+    ASSERT_GT(changed, 0U);
+    ASSERT_TRUE(queue.read(0, bytes.bytes(), 0));
+    ASSERT_EQ(queue.reap(done, 1), 1U);
+    EXPECT_EQ(done[0].error, checksums ? std::errc::bad_message : std::errc{});
+  }
+}
 
 TEST(RocksDbMetaDevices, works_in_a_medium_and_in_a_region_of_a_drive) {
   media::dram memory;
@@ -248,7 +285,7 @@ TEST(RocksDbMetaDevices, works_in_a_medium_and_in_a_region_of_a_drive) {
   {
     blocks::any_device data(std::in_place_type<blocks::memory>, data_drive);
     blocks::any_device meta(std::in_place_type<stores::medium_device<media::dram>>, memory, std::uint64_t{64} << 20);
-    stores::rocksdb_meta store(data, meta, options_of(0, true));
+    stores::rocksdb_meta store(data, meta, options_of({}, true));
     model right(3);
     right.run(store, 1000, on);
     right.check(store);
@@ -257,7 +294,7 @@ TEST(RocksDbMetaDevices, works_in_a_medium_and_in_a_region_of_a_drive) {
                            blocks::geometry{.blocks = 32768, .volatile_cache = true});
   blocks::any_device data(std::in_place_type<stores::device_region>, drive, 0U, 1700U);
   blocks::any_device meta(std::in_place_type<stores::device_region>, drive, 1700U, 32768U - 1700);
-  stores::rocksdb_meta store(data, meta, options_of(unit, true));
+  stores::rocksdb_meta store(data, meta, options_of({.deferred_bytes = unit}, true));
   model right(4);
   right.run(store, 1000, on);
   right.check(store);
@@ -267,7 +304,7 @@ TEST(RocksDbMetaDevices, a_full_drive_refuses_writes_and_goes_on) {
   blocks::any_device data(std::in_place_type<blocks::memory>,
                           blocks::geometry{.blocks = units, .block_bytes = unit, .volatile_cache = false});
   blocks::any_device meta(std::in_place_type<blocks::memory>, meta_drive);
-  stores::rocksdb_meta store(data, meta, options_of(0, true));
+  stores::rocksdb_meta store(data, meta, options_of({}, true));
   stores::rocksdb_meta::queue queue(store, 1);
   blocks::buffer bytes(unit);
   std::array<blocks::completion, 1> done;

@@ -15,13 +15,14 @@ not compared with it.
 import csv
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "virtual_time_figures.csv")
 COMMON = ["stores", "volumes", "--medium", "simulated:aep", "--device", "simulated:p4610",
-          "--volume-bytes", "32M", "--operations", "1500", "--quiet"]
+          "--volume-bytes", "32M", "--operations", "1500", "--repeat", "3", "--quiet"]
 RUNS = {
     "one thread": ["--store", "chunk_store,raw", "--phases", "overwrite", "--size", "4K,16K", "--depth", "1,32"],
     "four threads": ["--store", "chunk_store,raw", "--phases", "fill,mix-a", "--size", "16K", "--depth", "8",
@@ -32,7 +33,7 @@ COLUMNS = ["run", "store", "case", "figure"]
 
 def run(pmlab, more, folder):
     path = os.path.join(folder, "results.json")
-    subprocess.run([pmlab, *COMMON, *more, "--json", path], stdout=subprocess.DEVNULL, timeout=120, check=True)
+    subprocess.run([pmlab, *COMMON, *more, "--json", path], stdout=subprocess.DEVNULL, timeout=280, check=True)
     with open(path, encoding="utf-8") as f:
         return json.load(f)
 
@@ -40,7 +41,7 @@ def run(pmlab, more, folder):
 def figures_of(name, document):
     for case in document["cases"]:
         assert case["clock"] == "virtual" and case["wrong"] == 0, case
-        key = (name, case["store"], f"{case['phase']} {case['pattern']} {case['size']} depth {case['depth']}")
+        key = (name, case["store"], f"{case['phase']} {case['pattern']} {case['size']} depth {case['depth']}, layout {case['repetition']}")
         yield (*key, "time_ns"), case["time_ns"]
         yield (*key, "p50_ns"), case["latency_ns"]["p50"]
         yield (*key, "p99_ns"), case["latency_ns"]["p99"]
@@ -74,8 +75,9 @@ def agree(key, pinned, value):
 def main():
     build, table = measure(os.path.abspath(sys.argv[1]))
     time_of = {key: float(value) for key, value in table.items() if key[3] == "time_ns"}
-    case = ("overwrite random 4096 depth 32", "time_ns")
-    ratio = time_of[("one thread", "raw", *case)] / time_of[("one thread", "chunk_store", *case)]
+    raw, ours = (statistics.median(time_of["one thread", store, f"overwrite random 4096 depth 32, layout {n}", "time_ns"] for n in (1, 2, 3))
+                 for store in ("raw", "chunk_store"))
+    ratio = raw / ours
     if ratio < 0.95:
         sys.exit(f"4 KiB random overwrites at depth 32 reach {ratio:.3f} of the drive, less than 0.95")
     if "--update" in sys.argv[2:]:

@@ -125,7 +125,7 @@ def cases_of_campaign(document):
 # Keys of the matrix that results name by themselves.
 _NAMED = {"bench": ("medium", "index", "threads"),
           "volumes": ("medium", "device", "store", "phases", "pattern", "size", "depth"),
-          "pairs": ("store", "phases", "pattern", "value", "depth")}
+          "pairs": ("store", "phases", "pattern", "value", "depth", "operations")}
 
 
 # Keys of the matrix that result sets of the version before have by another name.

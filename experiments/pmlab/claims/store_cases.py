@@ -38,5 +38,7 @@ OURS = "chunk_store"
 WRITES, READS = "block_writes/container=pmem", "block_reads/container=pmem"
 DRIVE = "a drive modelled from the datasheet of the P4610, and modelled PM"
 BLUESTORE_PARTNER = "BlueStore of Ceph 15.2"
-BLUESTORE = f"rocksdb_meta, the algorithm of BlueStore and not BlueStore itself; {DRIVE}"
+# With checksums, and overwrites of a block that are deferred.
+PEER = "rocksdb_meta_deferred"
+BLUESTORE = f"{PEER}, the algorithm of BlueStore and not BlueStore itself; {DRIVE}"
 PAIRS_DEVICE = f"a key-value device in this process, whose work is the host's, too, and without the latency of a command; {DRIVE}"

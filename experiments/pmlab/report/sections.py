@@ -140,7 +140,7 @@ def _drives_section(found):
 
 def _stores_section(found):
     section = Section("Stores", "Each store has drives of its own, all of one kind; they take turns, and each answer is "
-                      "checked. rocksdb_meta is the algorithm of BlueStore, and not BlueStore.")
+                      "checked. rocksdb_meta and rocksdb_meta_deferred are the algorithm of BlueStore, and not BlueStore.")
     section.tables = stores.all_cases(found)
     return section
 

@@ -128,12 +128,13 @@ def plan(experiment, scale, indexes=()):
 
 
 def _without_what_it_lacks(cell):
-    """Counts repeat to the digit, and so does virtual time, but for indexes and a memory, which have a layout in each
+    """Counts repeat to the digit, and so does a drive in virtual time; indexes, a memory and stores have a layout in each
     repeat. Only an index has a machine with caches of any size."""
     is_simulated = cell.medium.startswith("simulated:") and not cell.value("--device")
     is_simulated_index = cell.words[0] == "bench" and is_simulated
-    lacks = [("--repeat", not cell.has_real_clock and not is_simulated_index), ("--cpu-cache", not is_simulated_index),
-             ("--layouts", not is_simulated)]
+    is_simulated_store = cell.words[0] == "stores" and cell.value("--device").startswith("simulated:")
+    has_repeats = cell.has_real_clock or is_simulated_index or is_simulated_store
+    lacks = [("--repeat", not has_repeats), ("--cpu-cache", not is_simulated_index), ("--layouts", not is_simulated)]
     for option, is_lacking in lacks:
         if is_lacking and option in cell.words:
             at = cell.words.index(option)

@@ -18,6 +18,7 @@ _DRIVE_SECONDS = {"quick": (2, 12), "drive": (8, 90), "full": (80, 2500)}
 # Costs of a store: writing a megabyte of its volume, as each case's steady state does several times; an operation.
 _STORE_SECONDS_PER_MB, _STEADY_VOLUMES = 0.002, 4
 _STORE_MICROSECONDS = {"simulated": 40}
+_BEFORE_A_CASE = 3000  # operations that fill the buffer of a modelled drive, in the mean of all sizes
 _OTHER_STORE_MICROSECONDS = 6
 # One operation of an index, the checks of its answer included.
 _MICROSECONDS = {"simulated": 8, "emulated": 1.6, "counted": 0.9}
@@ -84,7 +85,8 @@ def _guess_of_stores(cell):
     cases = listed("--phases", "fill,overwrite,read") * sizes * listed("--pattern", "random") * listed("--depth", "1,32")
     kind = cell.medium.split(":")[0]
     operation = _STORE_MICROSECONDS.get(kind, _OTHER_STORE_MICROSECONDS) / 1e6
-    case = float(cell.value("--seconds", "0")) or count_of(cell.value("--operations", "10k"), "--operations") * operation
+    done = count_of(cell.value("--operations", "10k"), "--operations") + _BEFORE_A_CASE
+    case = float(cell.value("--seconds", "0")) or done * operation
     if cell.words[1] == "pairs":
         return _guess_of_pairs(cell, operation)
     filling = bytes_of(cell.value("--volume-bytes", "256M")) / 1e6 * _STORE_SECONDS_PER_MB * _STEADY_VOLUMES * sizes

@@ -317,6 +317,50 @@ TEST(PageFtl, SameRequestsTakeTheSameTime) {
   EXPECT_EQ(all_times(), 17117025931454532070U);  // on every machine
 }
 
+// The time of so many random overwrites, eight in flight.
+std::uint64_t time_of_overwrites(page_ftl& model, picoseconds begin, int count) {
+  random_source random(17);
+  picoseconds now = begin;
+  for (int i = 0; i < count; ++i) {
+    const picoseconds done = model.perform(one(operation::write, random.below(32768)), now);
+    if (i % 8 == 0) now = done;
+  }
+  return now - begin;
+}
+
+TEST(PageFtl, PreconditionedItRemembersNothing) {
+  page_ftl fresh(small_drive(0.15), of_bytes(128 * mb));
+  page_ftl used(small_drive(0.15), of_bytes(128 * mb));
+  used.fill();
+  const picoseconds later = time_of_overwrites(used, 0, 30001);
+  const double of_fresh = fresh.precondition(5);
+  EXPECT_EQ(used.precondition(5), of_fresh);
+  EXPECT_EQ(used.check(), "");
+  const std::uint64_t time = time_of_overwrites(fresh, 0, 20000);
+  EXPECT_EQ(time_of_overwrites(used, later, 20000), time);
+  used.precondition(6);
+  EXPECT_NE(time_of_overwrites(used, later, 20000), time) << "other units were written";
+}
+
+TEST(PageFtl, AtRestItsBufferIsEmptyAndItsDataIsThere) {
+  page_ftl model(small_drive(0.15), of_bytes(128 * mb));
+  model.precondition();
+  const auto in_buffer = static_cast<int>(model.buffer_bytes() / 4096);
+  // From one instant on, so that nothing leaves the buffer.
+  const auto slowest = [&](int count) {
+    random_source random(19);
+    picoseconds last = 0;
+    for (int i = 0; i < count; ++i) last = std::max(last, model.perform(one(operation::write, random.below(32768)), 0));
+    return last;
+  };
+  const picoseconds fits = slowest(in_buffer / 2);
+  const picoseconds full = slowest(4 * in_buffer);
+  EXPECT_GT(full, 10 * fits);
+  model.come_to_rest();
+  EXPECT_EQ(model.check(), "");
+  EXPECT_LT(slowest(in_buffer / 2), 2 * fits);
+}
+
 TEST(PageFtl, ASmallerCapacityHasSmallerSuperblocks) {
   const drive_profile profile = small_drive();
   const page_ftl whole(profile, of_bytes(profile.capacity_bytes));

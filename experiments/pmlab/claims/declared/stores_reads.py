@@ -3,27 +3,31 @@
 from ..claim import PERCENT, TIMES, Claim, Condition
 from ..limits import at_least, at_most, between, exactly
 from ..quantity import percent_below, ratio
-from ..store_cases import BLUESTORE, BLUESTORE_PARTNER, DRIVE, OURS, PAIRS_DEVICE, READS, of_store
+from ..store_cases import BLUESTORE, BLUESTORE_PARTNER, DRIVE, OURS, PAIRS_DEVICE, PEER, READS, of_store
 from ..words import around
 
 _SOURCE = "[UStore], section 4.3, figures 11 and 12"
 _ON_DRIVE = "block_reads/container=blocks"
 
 
-def _reads(prefix, store, pattern, size):
-    return of_store(prefix, store, "read", pattern, size, 32)
+# In flight where the drive is to be the limit: at 32 its latency is.
+_MANY = 128
+
+
+def _reads(prefix, store, pattern, size, depth=32):
+    return of_store(prefix, store, "read", pattern, size, depth)
 
 
 def _lead(pattern, published):
-    return Condition(f"4 KB {pattern} reads, 32 in flight: chunk_store over rocksdb_meta", TIMES,
-                     ratio(_reads(READS, OURS, pattern, "4K"), _reads(READS, "rocksdb_meta", pattern, "4K")),
+    return Condition(f"4 KB {pattern} reads, 32 in flight: chunk_store over {PEER}", TIMES,
+                     ratio(_reads(READS, OURS, pattern, "4K"), _reads(READS, PEER, pattern, "4K")),
                      around(published), published=exactly(published))
 
 
 def _falls(large, small, published):
     """ "By 39 %" and "by 43 %": both within 25 to 55 %. """
-    return Condition(f"records on the drive, random reads: {large} below {small}", PERCENT,
-                     percent_below(_reads(_ON_DRIVE, OURS, "random", large), _reads(_ON_DRIVE, OURS, "random", small)),
+    return Condition(f"records on the drive, random reads, {_MANY} in flight: {large} below {small}", PERCENT,
+                     percent_below(*(_reads(_ON_DRIVE, OURS, "random", size, _MANY) for size in (large, small))),
                      between(25, 55), published=exactly(published))
 
 

@@ -3,7 +3,7 @@
 from ..claim import NS, PERCENT, TIMES, Claim, Condition
 from ..limits import at_least, at_most, between, exactly
 from ..quantity import largest_difference, made_of, ratio
-from ..store_cases import BLUESTORE, BLUESTORE_PARTNER, DRIVE, OURS, PAIRS_DEVICE, WRITES, of_store
+from ..store_cases import BLUESTORE, BLUESTORE_PARTNER, DRIVE, OURS, PAIRS_DEVICE, PEER, WRITES, of_store
 from ..words import around
 
 _THROUGHPUT = "[UStore], section 4.2, figures 9 and 10"
@@ -22,11 +22,11 @@ def _latency(store, phase, pattern, size):
 
 def _lead(pattern, size):
     """Operations per second of 32 in flight, over the peer's."""
-    return ratio(_rate(OURS, pattern, size), _rate("rocksdb_meta", pattern, size))
+    return ratio(_rate(OURS, pattern, size), _rate(PEER, pattern, size))
 
 
 def _lead_at_depth_1(size):
-    return ratio(_latency("rocksdb_meta", "overwrite", "sequential", size), _latency(OURS, "overwrite", "sequential", size))
+    return ratio(_latency(PEER, "overwrite", "sequential", size), _latency(OURS, "overwrite", "sequential", size))
 
 
 def _leads(what, lead, published):
@@ -36,7 +36,7 @@ def _leads(what, lead, published):
 
 
 def _rates(pattern, published):
-    return _leads(f"{{}} {pattern} writes, 32 in flight: chunk_store over rocksdb_meta", lambda size: _lead(pattern, size),
+    return _leads(f"{{}} {pattern} writes, 32 in flight: chunk_store over {PEER}", lambda size: _lead(pattern, size),
                   published)
 
 
@@ -79,7 +79,7 @@ CLAIMS = [
               *_shrinks(lambda size: _lead("sequential", size), _SIZES)], BLUESTORE),
     Claim("U5", "One at a time, BlueStore's sequential overwrites take 13, 4 and 3 times as long at 4, 8 and 16 KB.", _LATENCY,
           ["block_writes"], [
-              *_leads("{} sequential overwrites, one at a time: latency of rocksdb_meta over chunk_store's", _lead_at_depth_1,
+              *_leads(f"{{}} sequential overwrites, one at a time: latency of {PEER} over chunk_store's", _lead_at_depth_1,
                       {"4K": 13, "8K": 4, "16K": 3}),
               *_shrinks(_lead_at_depth_1, _SIZES[:3])], BLUESTORE),
     Claim("U6", "A first write takes 1.8 us longer than an overwrite at 4 KB, 4.2 us at 16 KB.", _LATENCY, ["block_writes"], [

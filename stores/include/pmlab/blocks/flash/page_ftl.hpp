@@ -129,10 +129,12 @@ class page_ftl {
     forget_time();
   }
 
-  // Fills the drive, then overwrites mapping units at random until the write amplification is steady, without time
-  // passing: the state in which datasheets of data centres' drives are measured. Returns the amplification. Otherwise as `fill`. Takes about
-  // half a second for each million mapping units.
+  // Forgets all that was ever written, fills the drive, then overwrites mapping units at random until the write
+  // amplification is steady, without time passing: the state in which datasheets of data centres' drives are measured. It
+  // depends on `seed` alone, which draws the units. Returns the amplification. Otherwise as `fill`. Takes about half a
+  // second for each million mapping units.
   double precondition(std::uint64_t seed = 1) {
+    forget_content();
     fill();
     const std::scoped_lock lock(mutex_);
     random_source random(seed);
@@ -150,7 +152,17 @@ class page_ftl {
     return last;
   }
 
-  // Since construction, `fill`, `precondition` or `reset_counts`.
+  // All that is under way ends at once: the buffer is empty, and each part is idle. The data stays where it is. The counts
+  // restart from zero.
+  void come_to_rest() {
+    const std::scoped_lock lock(mutex_);
+    forget_time();
+  }
+
+  // The bytes of writes that the drive acknowledges before they are programmed.
+  [[nodiscard]] std::uint64_t buffer_bytes() const noexcept { return buffer_free_.size() * per_program_ * unit_bytes_; }
+
+  // Since construction, `fill`, `precondition`, `come_to_rest` or `reset_counts`.
   [[nodiscard]] flash_counts counts() const {
     const std::scoped_lock lock(mutex_);
     return counts_;
@@ -623,6 +635,25 @@ class page_ftl {
       ++counts_.units_discarded;
     });
     return link_of(r.first * block_bytes_ / unit_bytes_).write_command(now) + write_overhead_;
+  }
+
+  // As constructed, but for the counts and for what is under way.
+  void forget_content() {
+    const std::scoped_lock lock(mutex_);
+    std::ranges::fill(superblocks_, superblock{});
+    std::ranges::fill(place_of_, none);
+    std::ranges::fill(unit_at_, none);
+    free_.clear();
+    for (std::uint32_t s = 0; s < superblocks_.size(); ++s) free_.push_back(s);
+    for (write_point& p : points_) {
+      p.superblock = none;
+      p.next_unit = 0;
+      p.waiting.clear();
+    }
+    next_buffer_place_ = 0;
+    victim_ = victim_read_ = none;
+    last_victim_ = victim_valid_ = victim_next_ = 0;
+    pace_ = 0;
   }
 
   void forget_time() noexcept {
