@@ -39,7 +39,7 @@ class store_device {
   virtual void precondition() {}
   // Ends what a modelled drive has under way: its buffer is empty. The data stays where it is.
   virtual void come_to_rest() {}
-  // Of a modelled drive: the writes that it acknowledges before they are in flash. 0: it is not modelled.
+  // The writes that a modelled drive acknowledges before they are in flash. 0: it is not modelled.
   [[nodiscard]] virtual std::uint64_t buffer_bytes() const noexcept { return 0; }
 
   // Bytes that the flash of a modelled drive programmed for each byte written, since the last reset_counts.

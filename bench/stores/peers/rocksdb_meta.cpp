@@ -92,7 +92,7 @@ struct operation {
   std::size_t transfers = 0;  // not ended
   limbo::generation generation = 0;
   std::vector<extent> places;  // of a redirected write
-  // Of its units; of a read: those that it must find. Empty: there are no checksums.
+  // The checksums of its units; a read must find these. Empty: there are none.
   std::vector<std::uint32_t> sums;
   std::vector<bool> from_device;  // of a read with checksums: the units that have them
 };

@@ -14,7 +14,7 @@ VOLUMES = ["volumes", "--medium", "simulated:aep", "--device", "simulated:p4610"
            "--operations", "500", "--phases", "overwrite", "--size", "4K", "--depth", "32"]
 PAIRS = ["pairs", "--store", "kv_ssd", "--medium", "simulated:dram", "--device", "simulated:pm983-kv", "--records", "2000",
          "--value", "1000", "--phases", "load,update,insert", "--operations", "500", "--threads", "2", "--depth", "4"]
-# Of the P4610: 4 KB writes a second in the steady state, by its datasheet; into its buffer there are three times as many.
+# The P4610's 4 KB writes a second in the steady state, by its datasheet; into its buffer there are three times as many.
 STEADY = 199e3
 BUFFER_BYTES = 9437184
 
