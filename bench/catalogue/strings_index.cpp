@@ -116,7 +116,9 @@ std::unique_ptr<subject> make(const index_description& below, const string_keys&
 index_description describe(const spec& given) {
   constexpr std::array<std::string_view, 4> known = {"keys", "bytes", "values", "form"};
   given.allow(known);
-  if (given.arguments.size() != 1) throw error("strings() is over one index", "write strings(INDEX,keys=...)");
+  if (given.arguments.size() != 1)
+    throw error("strings() is over one index, and there are " + std::to_string(given.arguments.size()),
+                "write strings(INDEX,keys=...); a path in it has no comma: link or rename the file");
   const std::string_view values = given.option("values").value_or(strings::word_values::name);
   if (values != strings::word_values::name && values != strings::blob_values::name)
     throw error("there are no values '" + std::string(values) + "'", "write values=words or values=blobs");

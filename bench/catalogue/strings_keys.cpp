@@ -4,11 +4,14 @@
 #include <pmlab/base/hash.hpp>
 #include <pmlab/base/quantity.hpp>
 #include <pmlab/strings/string_index.hpp>
+#include "bench/input/reading_notes.hpp"
+#include "bench/input/text_encoding.hpp"
+#include "bench/input/text_lines.hpp"
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <numeric>
 #include <utility>
 
@@ -32,19 +35,39 @@ std::uint64_t read_big_endian(const char* from) {
 
 std::string limit_in_words() { return "keys have at most " + std::to_string(strings::most_key_bytes) + " bytes"; }
 
+constexpr const char* lines_are_keys = "name a text file with a key on each line";
+
+void check_line(std::string_view line, const input::text_lines& lines) {
+  if (line.size() + 1 + number_bytes > strings::most_key_bytes)
+    throw error(lines.place() + ": the line has " + (lines.is_whole() ? "" : "more than ") +
+                    std::to_string(line.size()) + " bytes",
+                limit_in_words());
+  // Names of files may have line ends.
+  const bool is_text =
+      line.find('\0') == std::string_view::npos && (lines.separator() == '\0' || !input::is_binary(line));
+  if (!is_text) throw error(lines.place() + ": the line has control characters, so this is no text", lines_are_keys);
+}
+
+// The different lines of a file, sorted. What is no key of its own is noted.
 std::vector<std::string> lines_of(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw error("cannot read the keys of '" + path + "'", "name a text file with a key on each line");
+  input::text_lines text(path, "the keys in");
   std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);)
-    if (!line.empty() && line.find('\0') == std::string::npos) lines.push_back(line);
+  std::uint64_t empty = 0;
+  for (std::string_view line; text.next(line);) {
+    check_line(line, text);
+    if (line.empty())
+      ++empty;
+    else
+      lines.emplace_back(line);
+  }
+  const std::size_t all = lines.size();
   std::sort(lines.begin(), lines.end());
   lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
-  if (lines.empty()) throw error("'" + path + "' has no lines", "name a text file with a key on each line");
-  const auto longest =
-      std::max_element(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
-  if (longest->size() + 1 + number_bytes > strings::most_key_bytes)
-    throw error("a line of '" + path + "' has " + std::to_string(longest->size()) + " bytes", limit_in_words());
+  if (lines.empty()) throw error("'" + path + "' has no lines", lines_are_keys);
+  if (const std::uint64_t repeated = all - lines.size(); empty + repeated > 0)
+    input::reading_notes().push_back("of the " + std::to_string(text.number()) + " lines of " + path + ", " +
+                                     std::to_string(empty) + " are empty and " + std::to_string(repeated) +
+                                     " are there before: " + std::to_string(lines.size()) + " keys");
   return lines;
 }
 

@@ -5,7 +5,9 @@
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -35,6 +37,7 @@ class output_file {
   explicit output_file(std::string path, mode_t mode = 0666) : path_(std::move(path)) {
     struct stat old {};
     const bool exists = path_ != "-" && ::stat(path_.c_str(), &old) == 0;
+    if (path_ != "-" && !exists && errno == ENAMETOOLONG) fail(errno);
     to_stdout_ = path_ == "-" || (exists && is_standard_output(old));
     if (to_stdout_) {
       file_ = stdout;
@@ -65,12 +68,17 @@ class output_file {
     if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail(errno);
   }
 
-  // Makes the bytes durable and renames the file. REQUIRES: called once. Throws pmlab::error: the old file is
-  // unchanged, unless only the folder could not be synced.
-  void finish() {
+  // Writes what is still in memory. Throws pmlab::error: the device is full.
+  void flush() {
     errno = 0;
     // The number of a failure before this one is lost: then it is EIO.
     if (std::fflush(file_) != 0 || std::ferror(file_) != 0) fail(errno != 0 ? errno : EIO);
+  }
+
+  // Makes the bytes durable and renames the file. REQUIRES: called once. Throws pmlab::error: the old file is
+  // unchanged, unless only the folder could not be synced.
+  void finish() {
+    flush();
     if (to_stdout_) return;
     const bool replaces = !unfinished_.empty();
     // (F1) < (F2): a name that survives leads to bytes that did.
@@ -122,10 +130,18 @@ class output_file {
     fail(ELOOP);
   }
 
+  // The folder of the target and the start of its name, which may be as long as the file system allows.
+  [[nodiscard]] static std::string start_of(const std::string& target) {
+    constexpr std::size_t most = 200;
+    const std::size_t name = target.rfind('/') + 1;
+    return target.substr(0, std::min(target.size(), name + most));
+  }
+
   // The descriptor of a new file beside the target; below 0 and errno: there is none.
   [[nodiscard]] int open_new(mode_t mode) {
     for (int i = 0;; ++i) {
-      const std::string name = target_ + ".unfinished." + std::to_string(::getpid()) + "." + std::to_string(i);
+      const std::string name =
+          start_of(target_) + ".unfinished." + std::to_string(::getpid()) + "." + std::to_string(i);
       const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
       if (file < 0 && errno == EEXIST) continue;
       if (file >= 0) unfinished_ = name;

@@ -1,22 +1,30 @@
-// Reads a whole file that a user names.
+// Reads a whole text that a user names.
 #pragma once
 
-#include <pmlab/base/error.hpp>
+#include "bench/input/input_bytes.hpp"
+#include "bench/input/text_encoding.hpp"
 
-#include <fstream>
-#include <sstream>
+#include <cstddef>
 #include <string>
 
 namespace pmlab {
 
-// The bytes of the file at `path`; `what` names it in the error: "suite file". Throws pmlab::error if it cannot be
-// read.
+// The text of the file at `path`, decompressed and without a byte order mark; `what` names it in errors: "suite file".
+// Throws pmlab::error: it cannot be read, is a directory, is damaged, or is no text in UTF-8 (input_bytes,
+// byte_order_mark).
 [[nodiscard]] inline std::string read_file(const std::string& path, const std::string& what) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || !text) throw error(what + " '" + path + "' cannot be read", "check the path and its permissions");
-  return text.str();
+  input::input_bytes bytes(path, what);
+  const std::size_t mark = input::byte_order_mark(bytes.start(), bytes.name());
+  constexpr std::size_t block = 1 << 20;
+  std::string text;
+  for (std::size_t size = 0;;) {
+    text.resize(size + block);
+    const std::size_t count = bytes.read(text.data() + size, block);
+    size += count;
+    if (count > 0) continue;
+    text.resize(size);
+    return text.substr(mark);
+  }
 }
 
 }  // namespace pmlab

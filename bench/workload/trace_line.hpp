@@ -1,10 +1,12 @@
-// One line of a trace. trace.hpp shows the forms.
+// One line of a trace that is a text: what the forms share, and the two with keywords.
 #pragma once
 
 #include "bench/workload/operation.hpp"
+#include "bench/workload/trace_format.hpp"
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -17,81 +19,51 @@ class malformed_line : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-struct trace_keyword {
-  std::string_view text;  // with the space behind it
-  operation_kind kind;
+// What a line records. It has no value.
+struct traced {
+  operation made;
+  std::uint64_t times = 1;
+  // What it does depends on whether its key is there: an insert of a key that is there is an update of it, and a read
+  // of a key that is not there is followed by its insert, which stands for both.
+  bool by_presence = false;
 };
 
-// The keyword at the beginning of the line; nothing if it is not an operation.
-[[nodiscard]] inline std::optional<trace_keyword> keyword_of(std::string_view line) noexcept {
-  if (line.empty()) return std::nullopt;
-  trace_keyword candidate;
-  switch (line.front()) {
-    case 'R': candidate = {"READ ", operation_kind::read}; break;
-    case 'U': candidate = {"UPDATE ", operation_kind::update}; break;
-    case 'I': candidate = {"INSERT ", operation_kind::insert}; break;
-    case 'S': candidate = {"SCAN ", operation_kind::scan}; break;
-    case 'D': candidate = {"DELETE ", operation_kind::erase}; break;
-    default: return std::nullopt;
-  }
-  if (!line.starts_with(candidate.text)) return std::nullopt;
-  return candidate;
-}
+// Reads the lines of one trace, which may have several files.
+class line_parser {
+ public:
+  line_parser() = default;
+  line_parser(const line_parser&) = delete;
+  line_parser& operator=(const line_parser&) = delete;
+  virtual ~line_parser() = default;
+
+  // The operation of a line (without its end), or nothing if it is a line of another kind. `ended`: the line had an
+  // end, so that nothing of it can be missing. Throws malformed_line.
+  [[nodiscard]] virtual std::optional<traced> parse(std::string_view line, bool ended) = 0;
+  // A file begins: its first line may name its columns.
+  virtual void begin_file() {}
+};
+
+// The format of a text that this line is an operation or a header of; nothing: the line decides nothing.
+[[nodiscard]] std::optional<trace_format> format_of_line(std::string_view line);
+
+// The parser of a format that is a text.
+[[nodiscard]] std::unique_ptr<line_parser> parser_of(trace_format format);
+
+// Without the blanks and tabs at both ends.
+[[nodiscard]] std::string_view trimmed(std::string_view text) noexcept;
+
+// Blank, or a comment of '#'.
+[[nodiscard]] bool is_blank_or_comment(std::string_view line) noexcept;
 
 // Parses a decimal number at the front of `text` and removes it. Nothing if there is no digit or the number is more
 // than `most`.
-[[nodiscard]] inline std::optional<std::uint64_t> take_number(std::string_view& text, std::uint64_t most) noexcept {
-  std::uint64_t number = 0;
-  std::size_t length = 0;
-  for (; length < text.size(); ++length) {
-    const auto digit = static_cast<unsigned>(text[length]) - static_cast<unsigned>('0');
-    if (digit > 9) break;
-    if (__builtin_mul_overflow(number, 10, &number) || __builtin_add_overflow(number, digit, &number))
-      return std::nullopt;
-  }
-  if (length == 0 || number > most) return std::nullopt;
-  text.remove_prefix(length);
-  return number;
-}
+[[nodiscard]] std::optional<std::uint64_t> take_number(std::string_view& text, std::uint64_t most) noexcept;
 
-// The operation of a line (without its end), or nothing if the line is of another kind. `ended`: the line had an end,
-// so that nothing of it can be missing. Gives no value. Throws malformed_line.
-[[nodiscard]] inline std::optional<operation> parse_trace_line(std::string_view line, bool ended) {
-  const std::optional<trace_keyword> keyword = keyword_of(line);
-  if (!keyword) return std::nullopt;
-  std::string_view rest = line.substr(keyword->text.size());
-
-  const std::size_t name = rest.find_first_not_of(' ');
-  if (name != std::string_view::npos && rest.substr(name).starts_with("- Takes(s): ")) return std::nullopt;
-  if (name != 0) throw malformed_line("the name of a table after one space");
-  const std::size_t table_end = rest.find(' ');
-  if (table_end == std::string_view::npos) throw malformed_line("a space and a key after the name of the table");
-  rest.remove_prefix(table_end + 1);
-
-  constexpr std::string_view prefix = "user";
-  operation made;
-  made.kind = keyword->kind;
-  if (!rest.starts_with(prefix)) throw malformed_line("a key of the form user<number>");
-  rest.remove_prefix(prefix.size());
-  const std::optional<std::uint64_t> key = take_number(rest, std::numeric_limits<std::uint64_t>::max());
-  if (!key) throw malformed_line("a key of the form user<number>, the number from 0 to 18446744073709551615");
-  made.key = *key;
-
-  if (rest.empty() && made.kind == operation_kind::erase) {
-    if (!ended) throw malformed_line("a line end after the key (is the file cut off?)");
-    return made;
-  }
-  if (!rest.starts_with(' '))
-    throw malformed_line(rest.empty() ? "a space after the key (is the line cut off?)"
-                                      : "nothing but digits after user, and a space after them");
-  if (made.kind != operation_kind::scan) return made;
-
-  rest.remove_prefix(1);
-  const std::optional<std::uint64_t> length = take_number(rest, std::numeric_limits<std::uint32_t>::max());
-  if (!length || *length == 0 || !rest.starts_with(' '))
-    throw malformed_line("the length of the scan (1 to 4294967295) and a space after the key");
-  made.length = static_cast<std::uint32_t>(*length);
-  return made;
+// The number that is the whole of `text`.
+[[nodiscard]] inline std::optional<std::uint64_t> whole_number(
+    std::string_view text, std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) noexcept {
+  const std::optional<std::uint64_t> number = take_number(text, most);
+  return text.empty() ? number : std::nullopt;
 }
 
 }  // namespace pmlab::workload::detail

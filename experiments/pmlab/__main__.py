@@ -4,9 +4,11 @@ Each command is a module pmlab.COMMAND.command with main(arguments) -> exit stat
 that only `pmlab report` needs matplotlib."""
 
 import importlib
+import io
 import os
 import signal
 import sys
+import traceback
 
 from . import errors, processes
 from .describe import describe
@@ -64,11 +66,19 @@ def _is_of_output(problem):
         return True
 
 
+def _write_utf8():
+    """As the C++ commands, in any locale; bytes of a path that are no UTF-8 go out as they came in."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="surrogateescape")
+
+
 def main():
     """Runs one command. Exit statuses are those of the C++ commands: 0, 1 (found while working), 2 (bad input)."""
     try:
         # As other programs: a reader that has read enough (head) is no error.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        _write_utf8()
         with processes.signals():
             return _flush(_dispatch(sys.argv[1:]))
     except errors.Failure as failure:
@@ -83,6 +93,16 @@ def main():
             return errors.FAILURE
         name = f"{problem.filename}: " if problem.filename else ""
         _complain(f"{name}{problem.strerror or problem}; check the path and its permissions")
+        return _flush(errors.FAILURE)
+    except MemoryError:
+        _complain("no memory is left; give it less to read, or a machine with more")
+        return _flush(errors.FAILURE)
+    except Exception as defect:  # a defect of pmlab, in one line as every other error
+        if os.environ.get("PMLAB_TRACEBACK"):
+            raise
+        at = traceback.extract_tb(defect.__traceback__)[-1]
+        _complain(f"a defect of pmlab: {type(defect).__name__} in {os.path.basename(at.filename)}, line {at.lineno}: {defect}; "
+                  "report it with what PMLAB_TRACEBACK=1 prints")
         return _flush(errors.FAILURE)
 
 

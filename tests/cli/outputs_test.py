@@ -2,6 +2,8 @@
 import csv
 import json
 import os
+import resource
+import signal
 import stat
 import subprocess
 import threading
@@ -27,6 +29,43 @@ class Outputs(ProgramTest):
         self.assertIn("pmlab: error: ", done.stderr)
         self.assertIn("/dev/full", done.stderr)
         self.assertTrue(stat.S_ISCHR(os.stat("/dev/full").st_mode))
+
+    def test_what_cannot_be_written_is_known_before_the_work(self):
+        many = ("bench", "--quiet", "--index", "cceh", "--records", "1k", "--operations", "1000G", "--phases", "read")
+        with open(self.file("closed"), "w", encoding="utf-8"):
+            pass
+        for path, part in ((self.folder, "folder"), (self.file("none/r.json"), "make it first"), ("/dev/full", "No space left"),
+                           (self.file("x" * 256), "File name too long"), (self.file("closed/r.json"), "no folder")):
+            for option in ("--json", "--csv"):
+                with self.subTest(path=path, option=option):
+                    self.assert_fails(2, [part], *many, option, path)
+        self.assert_fails(2, ["--json and --csv would both write"], *many, "--json", self.file("a"), "--csv",
+                          os.path.join(self.folder, ".", "a"))
+        os.symlink("a", self.file("b"))
+        self.assert_fails(2, ["would both write"], *many, "--json", self.file("a"), "--csv", self.file("b"))
+        done = subprocess.run([PMLAB, *many, "--json", "-"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
+                              preexec_fn=lambda: os.close(1))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("standard output: it is closed", done.stderr)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["b", "closed"])
+
+    def test_a_file_system_that_is_full_is_known_before_the_work(self):
+        def little():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        done = subprocess.run([PMLAB, "bench", "--quiet", "--index", "cceh", "--records", "1k", "--operations", "1000G", "--phases",
+                               "read", "--json", self.file("r.json")], capture_output=True, text=True, check=False, preexec_fn=little)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("File too large", done.stderr)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_names_that_are_no_utf8_are_escaped(self):
+        pool = os.fsencode(self.file("m")) + b"\xe4r.pool"
+        done = subprocess.run([PMLAB, *SMALL, "--medium", b"pmem:" + pool, "--json", self.file("r.json")], capture_output=True,
+                              check=False, env=os.environ | {"LC_ALL": "C"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.file("r.json"), encoding="utf-8") as f:
+            self.assertIn("m\\xe4r.pool", json.load(f)["options"]["command"])
 
     def test_a_fifo_gets_the_document(self):
         path = self.file("fifo")

@@ -78,7 +78,7 @@ class ExperimentTest(unittest.TestCase):
     def test_unknown_names_have_a_nearest_one(self):
         with self.assertRaisesRegex(Failure, "did you mean 'hybrid'"):
             load_experiment("hybird", OPTIONS)
-        with self.assertRaisesRegex(Failure, "cannot read experiment no/such/file.toml"):
+        with self.assertRaisesRegex(Failure, "experiment no/such/file.toml cannot be read: No such file"):
             load_experiment("no/such/file.toml", OPTIONS)
 
 

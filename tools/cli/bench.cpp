@@ -11,6 +11,7 @@
 #include "bench/engine/results_csv.hpp"
 #include "bench/engine/results_json.hpp"
 #include "bench/engine/table.hpp"
+#include "bench/input/reading_notes.hpp"
 #include "bench/support/lists.hpp"
 #include "bench/support/machine.hpp"
 #include "bench/support/quantity.hpp"
@@ -57,6 +58,7 @@ struct request {
   bench::bench_options options;
   std::vector<const bench::index_description*> indexes;
   std::vector<std::string> libraries, traces;
+  workload::trace_options trace;
   std::vector<bench::phase> phases, workloads;
   std::optional<std::uint64_t> operations;
   double emulation_scale = 0;  // 0: as much as this machine needs
@@ -109,14 +111,31 @@ std::vector<media::persistence_domain> persistence_domains(const std::string& li
 std::vector<bench::phase> phases_of(const request& asked, const workload::trace* trace) {
   std::vector<bench::phase> phases = asked.phases;
   phases.insert(phases.end(), asked.workloads.begin(), asked.workloads.end());
-  if (trace != nullptr) phases = {bench::make_trace_phase(trace->run)};
-  if (phases.empty()) phases = bench::parse_phases("read,absent,update,insert,scan,erase");
+  if (trace != nullptr) phases.clear();
+  if (trace != nullptr && !trace->run.empty()) phases = {bench::make_trace_phase(trace->run)};
+  if (phases.empty() && trace == nullptr) phases = bench::parse_phases("read,absent,update,insert,scan,erase");
   if (asked.reopen) phases.push_back(bench::make_phase(bench::phase_kind::reopen));
   // Loading is first and once, requested or not.
   std::erase_if(phases, [](const bench::phase& p) { return p.kind == bench::phase_kind::load; });
   phases.insert(phases.begin(), bench::make_phase(bench::phase_kind::load));
   bench::make_names_unique(phases);
   return phases;
+}
+
+// The trace, as far as memory for it is free. Throws pmlab::error.
+std::shared_ptr<const workload::trace> trace_of(const request& asked) {
+  workload::trace_options options = asked.trace;
+  options.most_operations = bench::available_memory() / sizeof(workload::operation);
+  options.seed = asked.options.seed;
+  // The program that has the simulated machine reads it again.
+  for (const std::string& path : asked.traces) {
+    std::error_code unknown;
+    const auto status = std::filesystem::status(path == "-" ? "/dev/stdin" : path, unknown);
+    if (asked.options.medium.simulated && std::filesystem::exists(status) && std::filesystem::is_other(status))
+      throw error(fmt::format("trace '{}' is a pipe or a device, and on simulated media a trace is read twice", path),
+                  "give a file");
+  }
+  return std::make_shared<const workload::trace>(workload::read_trace(asked.traces, options));
 }
 
 bench::bench_options options_of(const request& asked) {
@@ -127,12 +146,25 @@ bench::bench_options options_of(const request& asked) {
   if (asked.emulation_scale > 0 && !o.medium.emulated())
     throw error("--emulation-scale needs an emulated medium", "leave it out, or use --medium emulated:PROFILE");
   o.operations = asked.operations.value_or(o.medium.simulated ? simulated_operations : real_operations);
-  if (!asked.traces.empty()) o.trace = std::make_shared<const workload::trace>(workload::read_trace(asked.traces));
+  if (!asked.traces.empty()) o.trace = trace_of(asked);
   o.phases = phases_of(asked, o.trace.get());
   if (asked.overwrite) o.on_existing = bench::existing_file::overwrite;
   if (asked.reuse) o.on_existing = bench::existing_file::reuse;
   o.histograms = !asked.histograms.empty();
   return o;
+}
+
+// A trace with scans has nothing for an index without an order. Throws pmlab::error if none of the indexes has one.
+void refuse_scans_without_order(const workload::trace& trace,
+                                const std::vector<const bench::index_description*>& indexes) {
+  const auto scans = std::count_if(trace.run.begin(), trace.run.end(), [](const workload::operation& o) {
+    return o.kind == workload::operation_kind::scan;
+  });
+  const bool has_order = std::any_of(indexes.begin(), indexes.end(), [](const auto* d) { return d->ordered; });
+  if (scans == 0 || has_order) return;
+  throw error(fmt::format("trace {} ({}) has {} scans among {} operations, and {} has no order to scan", trace.source,
+                          to_string(trace.format), scans, trace.run.size(), indexes.front()->name),
+              "give an ordered index, such as fast_fair, or take the scans out: grep -v '^SCAN' FILE > NEW");
 }
 
 // A run with all that it needs, and for which nothing is to be refused any more.
@@ -171,6 +203,7 @@ plan plan_of(const request& asked) {
     p.indexes.push_back(&bench::register_library(path, p.options.medium, {.scans = asked.library_scans}));
   for (const bench::index_description* d : p.indexes) p.options.indexes.push_back(d->name);
   if (p.options.baseline.empty()) p.options.baseline = p.options.indexes.back();
+  if (p.options.trace) refuse_scans_without_order(*p.options.trace, p.indexes);
   bench::check(p.options, p.indexes);
   return p;
 }
@@ -197,6 +230,10 @@ bench::bench_report run(plan& p, const request& asked) {
   shown.clear();
   if (std::string doubt = doubt_about_simulation(); p.options.medium.simulated && !doubt.empty())
     report.remarks.push_back(std::move(doubt));
+  if (p.options.trace)
+    report.remarks.insert(report.remarks.end(), p.options.trace->notes.begin(), p.options.trace->notes.end());
+  const std::vector<std::string>& of_keys = input::reading_notes();
+  report.remarks.insert(report.remarks.end(), of_keys.begin(), of_keys.end());
   return report;
 }
 
@@ -290,13 +327,21 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   text("--distribution", "",
        "uniform | zipfian:0.99 | latest | sequential | self-similar:0.2; a workload's own if not given",
        [&o](const std::string& name) { o.keys = workload::parse_distribution(name); });
-  texts("--trace", "FILE: load and run the output of YCSB or go-ycsb, plain or gzip; may be repeated",
-        [asked](const auto& given) { asked->traces = given; })
-      ->excludes(records)
-      ->excludes(operations)
-      ->excludes(seconds)
-      ->excludes(workloads)
-      ->excludes(phases);
+  CLI::Option* const trace = texts("--trace",
+                                   "FILE: load and run a trace of YCSB, index-microbench, Twitter, kvcache or "
+                                   "libCacheSim, or keys of SOSD; may be "
+                                   "repeated; docs/traces.md",
+                                   [asked](const auto& given) { asked->traces = given; })
+                                 ->excludes(records)
+                                 ->excludes(operations)
+                                 ->excludes(seconds)
+                                 ->excludes(workloads)
+                                 ->excludes(phases);
+  text("--trace-format", "",
+       fmt::format("{}: of all files of --trace; by their content if not given",
+                   fmt::join(workload::trace_format_names, " | ")),
+       [asked](const std::string& name) { asked->trace.format = workload::parse_trace_format(name); })
+      ->needs(trace);
   app->add_flag("--verify", o.verify, "Check every answer against the expected one");
   constexpr std::uint64_t most_repeats = 1000;
   text("--repeat", "1",

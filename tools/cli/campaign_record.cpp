@@ -3,13 +3,14 @@
 #include "checker/verify/source_lines.hpp"
 #include <pmlab/base/error.hpp>
 #include "bench/engine/results_json.hpp"
+#include "bench/support/json_text.hpp"
 #include "bench/support/machine.hpp"
+#include "bench/support/read_file.hpp"
 #include "bench/support/shell_form.hpp"
 #include "bench/support/write_file.hpp"
 
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 #include <system_error>
 
@@ -107,9 +108,8 @@ void keep_others_out(const std::string& folder) {
 
 // Null: there is no such file. Throws pmlab::error: it is not JSON.
 json read(const fs::path& path) {
-  std::ifstream file(path);
-  if (!file) return nullptr;
-  json document = json::parse(file, nullptr, false);
+  if (!fs::exists(path)) return nullptr;
+  json document = json::parse(read_file(path.string(), "record"), nullptr, false);
   if (document.is_discarded())
     throw error(path.string() + " is no JSON", "give --out another folder, or remove this one");
   return document;
@@ -198,8 +198,8 @@ verify::round_counts campaign_record::counts(std::size_t index) const {
 void campaign_record::save() const {
   if (folder_.empty()) return;
   const fs::path folder = folder_;
-  write_file(folder / manifest_name, documents_->manifest.dump(2) + "\n");
-  write_file(folder / record_name, documents_->record.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  write_file(folder / manifest_name, json_text(documents_->manifest, 2) + "\n");
+  write_file(folder / record_name, json_text(documents_->record, 2) + "\n");
 }
 
 }  // namespace pmlab::cli

@@ -136,14 +136,14 @@ bool show_pool(const place& p) {
     line("pool", "none: libpmemobj made nothing here");
   } else if (*layout != media::pmem::pool_layout) {
     line("pool", fmt::format("of another program or version: layout '{}', and this program reads '{}'",
-                             pool::printable(*layout), media::pmem::pool_layout));
+                             printable(*layout), media::pmem::pool_layout));
   } else {
     line("pool", fmt::format("layout {}", *layout));
     try {
       const pool::contents all = pool::contents_of(p.path);
       if (all.roots.empty()) line("", "no index");
       for (const pool::root& r : all.roots)
-        line("", fmt::format("{}: {} version {}{}", pool::printable(r.facts.name), pool::printable(r.facts.layout),
+        line("", fmt::format("{}: {} version {}{}", printable(r.facts.name), pool::printable(r.facts.layout),
                              r.facts.version, r.problem.empty() ? "" : "; " + r.problem));
     } catch (const error& e) {
       line("", e.what());

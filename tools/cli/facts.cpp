@@ -3,6 +3,7 @@
 #include <pmlab/base/error.hpp>
 #include "bench/catalogue/registry.hpp"
 #include "bench/engine/results_json.hpp"
+#include "bench/support/json_text.hpp"
 #include "bench/support/machine.hpp"
 #include "bench/support/optional_packages.hpp"
 
@@ -58,7 +59,7 @@ command add_facts(CLI::App& program) {
                                 {"stores_pairs", options_of(*stores.get_subcommand("pairs"))}}},
                               {"left_out", bench::left_out_to_json()},
                               {"problems", problems_of(*indexes)}};
-            fmt::print("{}\n", all.dump(2));
+            fmt::print("{}\n", json_text(all, 2));
             return success;
           }};
 }

@@ -4,10 +4,9 @@
 #include "checker/verify/campaign.hpp"
 #include "checker/verify/source_lines.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/input/text_lines.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 
 #include <fmt/format.h>
 
@@ -60,15 +59,13 @@ std::string line_of(const std::string& name, const verify::violation& found) {
 
 known_violations::known_violations(const std::string& file) {
   if (file.empty()) return;
-  std::ifstream in(file);
-  if (!in || std::filesystem::is_directory(file))
-    throw error("cannot read the known violations in " + file, "give a file of lines that --all has printed");
+  input::text_lines lines(file, "the known violations in");
   // All that --all prints may be in it: its summary, too.
-  std::string line;
   bool is_empty = true;
-  while (std::getline(in, line)) {
+  for (std::string_view line; lines.next(line);) {
     is_empty = is_empty && line.empty();
-    if (const std::size_t end = line.find(replay); end != std::string::npos) of_file_.insert(line.substr(0, end + 2));
+    if (const std::size_t end = line.find(replay); end != std::string_view::npos)
+      of_file_.emplace(line.substr(0, end + 2));
   }
   if (of_file_.empty() && !is_empty)
     throw error("no line of " + file + " is a violation", "give a file of lines that --all has printed");

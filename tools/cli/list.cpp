@@ -6,6 +6,7 @@
 #include "bench/devices/drive_file.hpp"
 #include "bench/devices/profile_file.hpp"
 #include "bench/engine/phase.hpp"
+#include "bench/support/json_text.hpp"
 #include "bench/support/optional_packages.hpp"
 #include "bench/workload/distribution.hpp"
 #include "bench/workload/mix.hpp"
@@ -135,7 +136,7 @@ command add_list(CLI::App& program) {
   return {options, [as_json] {
             const json all = everything();
             if (*as_json)
-              fmt::print("{}\n", all.dump(2));
+              fmt::print("{}\n", json_text(all, 2));
             else
               print_text(all);
             return success;

@@ -2,17 +2,23 @@
 #include "tools/cli/command.hpp"
 #include <pmlab/base/error.hpp>
 #include "bench/support/colour.hpp"
+#include "bench/support/json_text.hpp"
+#include "bench/support/output_file.hpp"
 #include "bench/support/write_file.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 namespace pmlab::cli {
@@ -24,13 +30,33 @@ constexpr const char* standard_output = "-";
   throw error("cannot write results to " + path + ": " + why, remedy);
 }
 
+// /dev/full, which takes nothing; what another device takes is not known before.
+bool is_full_device(const struct stat& file) { return S_ISCHR(file.st_mode) && file.st_rdev == makedev(1, 7); }
+
+void check_standard_output() {
+  struct stat out {};
+  if (::fstat(STDOUT_FILENO, &out) != 0) refuse("standard output", "it is closed", "give it a file or a pipe");
+  if (is_full_device(out)) refuse("standard output", std::strerror(ENOSPC), "give it a file or a pipe");
+}
+
+// Makes the file that will replace this one, with a block of bytes in it, and removes it again: so every reason that
+// the kernel has is met now.
+void try_to_write(const std::string& path) {
+  constexpr std::size_t block = 64 << 10;
+  output_file file(path);
+  file.write(std::string(block, ' '));
+  file.flush();
+}
+
 void check_writable(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code unknown;
   const fs::file_status there = fs::status(path, unknown);
   if (fs::is_directory(there)) refuse(path, "it is a folder", "name a file");
   if (fs::exists(there) && !fs::is_regular_file(there)) {
+    struct stat file {};
     if (::access(path.c_str(), W_OK) != 0) refuse(path, std::strerror(errno), "check its permissions");
+    if (::stat(path.c_str(), &file) == 0 && is_full_device(file)) refuse(path, std::strerror(ENOSPC), "name a file");
     return;
   }
   // A regular file is replaced by a new one in its folder.
@@ -38,6 +64,32 @@ void check_writable(const std::string& path) {
   if (folder.empty()) folder = ".";
   if (!fs::is_directory(folder, unknown)) refuse(path, "there is no folder " + folder.string(), "make it first");
   if (::access(folder.c_str(), W_OK) != 0) refuse(path, std::strerror(errno), "check the folder's permissions");
+  try_to_write(path);
+}
+
+// The same file under two options: the second one would replace the first.
+void refuse_one_file_twice(const std::vector<output_path>& outputs) {
+  std::vector<std::pair<std::filesystem::path, const char*>> seen;
+  for (const output_path& o : outputs) {
+    std::error_code unknown;
+    if (o.path.empty() || o.path == standard_output || std::filesystem::is_other(o.path, unknown)) continue;
+    const std::filesystem::path file = std::filesystem::weakly_canonical(o.path, unknown);
+    for (const auto& [other, option] : seen)
+      if (file == other && !unknown)
+        throw error(fmt::format("{} and {} would both write {}", option, o.option, o.path),
+                    "give each a file of its own");
+    seen.emplace_back(file, o.option);
+  }
+}
+
+// Why the file was not written; empty: it was.
+std::string failure_of(const output_text& file) {
+  try {
+    if (!file.path.empty()) write_file(file.path, file.text());
+    return {};
+  } catch (const std::exception& e) {
+    return e.what();
+  }
 }
 
 }  // namespace
@@ -48,20 +100,23 @@ void check_outputs(const std::vector<output_path>& outputs) {
     if (o.path == standard_output && first != nullptr)
       throw error(fmt::format("{} - and {} - would both write to standard output", first, o.option),
                   "give one of them a file");
-    if (o.path == standard_output)
+    if (o.path == standard_output) {
+      check_standard_output();
       first = o.option;
-    else if (!o.path.empty())
+    } else if (!o.path.empty()) {
       check_writable(o.path);
+    }
   }
+  refuse_one_file_twice(outputs);
 }
 
-std::string text_of(const bench::json_document& document) {
-  return document.content().dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
+std::string text_of(const bench::json_document& document) { return json_text(document.content(), 2) + "\n"; }
 
 int write(const run_end& end) {
+  // The table is shown, and the other files are written, also where one could not be.
+  std::vector<std::string> not_written;
   for (const output_text& file : end.files)
-    if (!file.path.empty()) write_file(file.path, file.text());
+    if (std::string why = failure_of(file); !why.empty()) not_written.push_back(std::move(why));
   const bool is_taken =
       std::ranges::any_of(end.files, [](const output_text& file) { return file.path == standard_output; });
   std::FILE* const shown = is_taken ? stderr : stdout;
@@ -71,7 +126,8 @@ int write(const run_end& end) {
   if (end.wrong_answers > 0)
     fmt::print(stderr, "pmlab: error: {} wrong answers; {}\n", end.wrong_answers, end.about_wrong);
   if (end.failure) fmt::print(stderr, "pmlab: error: {}\n", *end.failure);
-  return end.failure || end.wrong_answers > 0 ? failure : success;
+  for (const std::string& why : not_written) fmt::print(stderr, "pmlab: error: {}\n", why);
+  return end.failure || end.wrong_answers > 0 || !not_written.empty() ? failure : success;
 }
 
 }  // namespace pmlab::cli

@@ -17,8 +17,8 @@ struct output_path {
   const std::string& path;
 };
 
-// Checks, before the work, that the files can be written. Throws pmlab::error: a folder is missing or not writable, or two
-// of them would be standard output.
+// Checks, before the work, that the files can be written. Throws pmlab::error: a folder is missing, not writable or
+// full; the path is a folder; standard output is closed or full; two of them would be one file.
 void check_outputs(const std::vector<output_path>& outputs);
 
 // A file and its text, which is made only if the file was asked for.
@@ -27,7 +27,7 @@ struct output_text {
   std::function<std::string()> text;
 };
 
-// The text of a document. Bytes that are not UTF-8 are replaced, so that no results are lost for a name.
+// The text of a document. Bytes that are not UTF-8 are escaped (json_text.hpp).
 [[nodiscard]] std::string text_of(const bench::json_document& document);
 
 // All that a run leaves.
@@ -40,8 +40,8 @@ struct run_end {
   std::optional<std::string> failure{};  // why the run ended early
 };
 
-// Writes the files, then prints the table (to standard error, if a file is standard output), then what was wrong. Returns
-// the exit status. Throws pmlab::error: a file was not written.
+// Writes the files, then prints the table (to standard error, if a file is standard output), then what was wrong, and
+// which files were not written. Returns the exit status.
 [[nodiscard]] int write(const run_end& end);
 
 }  // namespace pmlab::cli

@@ -105,8 +105,8 @@ int dump(const given_options& given) {
     const pool::read_entries read = pool::entries_of(all, r, pool::reading::opened, patience_of(given));
     if (!read.problem.empty()) throw error(read.problem, {});
     if (read.contradictions != 0)
-      throw error(fmt::format("root '{}' of pool {} has {} keys with two values", pool::printable(r.facts.name),
-                              given.file, read.contradictions),
+      throw error(fmt::format("root '{}' of pool {} has {} keys with two values", printable(r.facts.name), given.file,
+                              read.contradictions),
                   std::string(pool::damage::remedy));
     const pool::root& words = pool::words_of(all, r);
     if (read.values.empty())
@@ -133,7 +133,7 @@ int load(const given_options& given) {
   const std::uint64_t bytes = given.size.empty() ? pool::bytes_for(wanted) : bench::parse_bytes(given.size, "--size");
   pool::make_pool(given.file, bytes, wanted);
   for (const pool::new_root& r : wanted)
-    fmt::print("{}: {} entries in {}, checked\n", pool::printable(r.name), r.count(), r.index->name);
+    fmt::print("{}: {} entries in {}, checked\n", printable(r.name), r.count(), r.index->name);
   return success;
 }
 

@@ -1,11 +1,11 @@
 // Entries of pools as text.
 #include "tools/pool/dump_text.hpp"
-#include "tools/pool/printable.hpp"
 #include "tools/pool/strings_text.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/name.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/strings/values.hpp>
+#include "bench/support/printable.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -9,6 +9,7 @@
 #include <pmlab/hybrid/roots.hpp>
 #include <pmlab/media/pool_header.hpp>
 #include <pmlab/strings/roots.hpp>
+#include "bench/support/json_text.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -28,7 +29,7 @@ namespace {
 using nlohmann::json;
 
 // Messages between child and parent. Names are printable; bytes of other text that are no UTF-8 are replaced.
-std::string packed(const json& document) { return document.dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string packed(const json& document) { return json_text(document, -1); }
 
 const bench::index_description* index_of(std::string_view layout) {
   const std::vector<const bench::index_description*> all = bench::all_indexes();

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "tools/pool/copy.hpp"
-#include "tools/pool/printable.hpp"
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/root_table.hpp>
 #include "bench/catalogue/registry.hpp"
+#include "bench/support/printable.hpp"
 
 #include <cstddef>
 #include <cstdint>

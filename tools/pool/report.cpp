@@ -1,5 +1,6 @@
 // Reports on pools, for people and as JSON.
 #include "tools/pool/report.hpp"
+#include "bench/support/json_text.hpp"
 #include "bench/support/json_values.hpp"
 #include "bench/support/quantity.hpp"
 
@@ -17,7 +18,7 @@ using json = nlohmann::ordered_json;
 
 constexpr double percent = 100;
 
-std::string dumped(const json& document) { return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n"; }
+std::string dumped(const json& document) { return json_text(document, 2) + "\n"; }
 
 std::string shape_of(const root_report& r) {
   if (r.of.is_empty())

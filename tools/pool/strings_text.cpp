@@ -1,7 +1,7 @@
 // Entries of string indexes as text.
 #include "tools/pool/strings_text.hpp"
-#include "tools/pool/printable.hpp"
 #include <pmlab/strings/values.hpp>
+#include "bench/support/printable.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,5 @@
 // Reading traces: real ones (tests/data), every form of a line, and every way in which a file can be bad.
+#include "support/compressed.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -18,11 +19,11 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 namespace {
 
 using namespace pmlab::workload;
+using pmlab::tests::gzip_of;
 using pmlab::tests::message_of;
 using pmlab::tests::temporary_folder;
 using enum operation_kind;
@@ -32,21 +33,6 @@ std::string data(const std::string& name) { return PMLAB_TEST_DATA "/" + name; }
 std::uint64_t count_of(const std::vector<operation>& operations, operation_kind kind) {
   return static_cast<std::uint64_t>(
       std::count_if(operations.begin(), operations.end(), [&](const operation& o) { return o.kind == kind; }));
-}
-
-std::string compressed(const std::string& text) {
-  z_stream stream{};
-  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string result(deflateBound(&stream, static_cast<uLong>(text.size())) + 64, '\0');
-  std::string input = text;
-  stream.next_in = reinterpret_cast<Bytef*>(input.data());
-  stream.avail_in = static_cast<uInt>(input.size());
-  stream.next_out = reinterpret_cast<Bytef*>(result.data());
-  stream.avail_out = static_cast<uInt>(result.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  result.resize(stream.total_out);
-  deflateEnd(&stream);
-  return result;
 }
 
 class trace_files : public testing::Test {
@@ -131,7 +117,7 @@ TEST_F(trace_files, every_form_of_an_operation) {
       "READ usertable user3232700585171816769 [ <all fields>]\n"
       "SCAN usertable user6873002678636213555 746 [ <all fields>]\n"
       "INSERT usertable user0 [ field0=x ]\n"
-      "UPDATE t user18446744073709551615 [ field0=y ]\n"
+      "UPDATE usertable user18446744073709551615 [ field0=y ]\n"
       "DELETE usertable user412164360235391016\n"
       "DELETE usertable user5 \n"
       "READ usertable user00000000000000000000000042 [ field0 ]\n"
@@ -154,7 +140,7 @@ TEST_F(trace_files, every_form_of_an_operation) {
   EXPECT_EQ(all.run[7].length, std::numeric_limits<std::uint32_t>::max());
 }
 
-TEST_F(trace_files, values_may_hold_anything_and_other_lines_are_skipped) {
+TEST_F(trace_files, values_may_hold_anything_and_other_lines_are_counted) {
   const trace all = read_text(
       "***************** properties *****************\n"
       "\"table\"=\"READ usertable user1 [ <all fields>]\"\n"
@@ -174,6 +160,34 @@ TEST_F(trace_files, values_may_hold_anything_and_other_lines_are_skipped) {
   EXPECT_EQ(all.load[0].key, 1U);
   ASSERT_EQ(all.run.size(), 1U);
   EXPECT_EQ(all.run[0].key, 5U);
+  ASSERT_FALSE(all.notes.empty());
+  EXPECT_NE(all.notes[0].find("12 of 14 lines of trace"), std::string::npos) << all.notes[0];
+  EXPECT_NE(all.notes[0].find("the first is line 1: '****"), std::string::npos) << all.notes[0];
+}
+
+TEST_F(trace_files, table_and_prefix_of_keys_are_any_but_the_same_in_all) {
+  const struct {
+    const char* text;
+    std::uint64_t key;
+  } taken[] = {{"INSERT usertable key000000000012 [ f ]\n", 12},
+               {"INSERT t1 12 [ f ]\n", 12},
+               {"INSERT t user2-7 [ f ]\nREAD t user2-7 [ ]\n", 7},
+               {"READ 5 k_9 [ ]\nREAD 5 k_9 [ ]\n", 9}};
+  for (const auto& t : taken) {
+    const trace all = read_text(t.text);
+    EXPECT_EQ((all.load.empty() ? all.run : all.load).front().key, t.key) << t.text;
+  }
+  const struct {
+    const char* text;
+    const char* part;
+  } refused[] = {{"READ t user1 [ ]\nREAD t key1 [ ]\n",
+                  ":2: malformed line 'READ t key1 [ ]': expected a key of the form "
+                  "user<number>"},
+                 {"READ t key1 [ ]\nREAD t 1 [ ]\n", "key<number>"},
+                 {"READ t user1 [ ]\nREAD other user1 [ ]\n", ":2: "},
+                 {"READ t user1 [ ]\nREAD other user1 [ ]\n", "several tables"},
+                 {"READ t name [ ]\n", "a key that ends in a number"}};
+  for (const auto& r : refused) EXPECT_NE(message(r.text).find(r.part), std::string::npos) << message(r.text);
 }
 
 TEST_F(trace_files, operations_in_the_midst_of_a_block_of_properties_count) {
@@ -218,7 +232,7 @@ TEST_F(trace_files, lines_of_any_length_pass_across_buffers) {
     }
   }
   for (const bool zipped : {false, true}) {
-    const trace all = read_trace(write("long", zipped ? compressed(text) : text));
+    const trace all = read_trace(write("long", zipped ? gzip_of(text) : text));
     ASSERT_EQ(all.run.size(), keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(all.run[i].key, keys[i]) << i;
   }
@@ -234,7 +248,7 @@ TEST_F(trace_files, many_lines_come_out_as_they_went_in) {
   for (std::uint64_t i = 0; i < lines; ++i)
     text += "READ usertable user" + std::to_string(key_of(i)) + " [ <all fields>]\n";
   for (const bool zipped : {false, true}) {
-    const trace all = read_trace(write("many", zipped ? compressed(text) : text));
+    const trace all = read_trace(write("many", zipped ? gzip_of(text) : text));
     ASSERT_EQ(all.run.size(), lines);
     for (std::uint64_t i = 0; i < lines; ++i) ASSERT_EQ(all.run[i].key, key_of(i));
   }
@@ -307,13 +321,13 @@ TEST_F(trace_files, bad_files_give_one_clear_error_each) {
   expect(folder_.file("missing"), "No such file");
   expect(folder_.file(""), "directory");
   expect(write("empty", ""), "empty");
-  expect(write("empty.gz", compressed("")), "empty");
+  expect(write("empty.gz", gzip_of("")), "empty");
   expect(write("status", "YCSB Client 0.17.0\nStarting test.\n"), "no operation");
   expect(write("binary", std::string(1'000'000, '\0')), "no operation");
 
   std::string text;
   for (std::uint64_t i = 0; i < 50'000; ++i) text += "READ usertable user" + std::to_string(key_of(i)) + " [ ]\n";
-  const std::string zipped = compressed(text);
+  const std::string zipped = gzip_of(text);
   ASSERT_EQ(read_trace(write("whole.gz", zipped)).run.size(), 50'000U);
   for (const std::size_t kept :
        {zipped.size() - 1, zipped.size() - 8, zipped.size() / 2, std::size_t{100}, std::size_t{10}, std::size_t{3}})

@@ -129,6 +129,15 @@ TEST_F(written_file, in_no_folder_is_an_error_that_names_it) {
   EXPECT_NE(message_of([&] { write_file(path("."), "text"); }), "");
 }
 
+TEST_F(written_file, has_a_name_as_long_as_the_file_system_allows) {
+  const std::string longest(255, 'x');
+  write_file(path(longest), "text");
+  EXPECT_EQ(content(path(longest)), "text");
+  EXPECT_EQ(files(), 1U);
+  EXPECT_NE(message_of([&] { write_file(path(longest + 'x'), "text"); }).find("File name too long"), std::string::npos);
+  EXPECT_EQ(files(), 1U);
+}
+
 TEST_F(written_file, without_finish_is_as_it_was) {
   write_file(path(), "old");
   {

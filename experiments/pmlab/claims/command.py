@@ -5,8 +5,9 @@ import tempfile
 
 from .. import arguments, errors, processes, programs
 from ..errors import Failure
-from ..json_files import check_writable, read_json, table_beside, write_json
+from ..json_files import read_json, table_beside, write_json
 from ..spelling import nearest, shell_form
+from ..texts import check_writable
 from .catalogue import every_claim
 from .drive import CASES, measure_drive
 from .evidence import Evidence
@@ -72,6 +73,8 @@ def _check_options(given):
     for path in (given.json, given.results):
         if path:
             check_writable(path)
+    if given.json and given.results and os.path.realpath(given.json) == os.path.realpath(given.results):
+        raise Failure(f"--json and --results would both write {given.json}", "give each a file of its own")
 
 
 class _ChildFailed(Exception):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ..arguments import Parser
 from ..errors import FAILURE, SUCCESS, Failure
+from ..texts import check_folder, check_writable
 
 EPILOG = """  pmlab report results/mine
   pmlab report results/mine --publish results/quick
@@ -51,6 +52,15 @@ def _checked(given):
     return [_folder(f) for f in given.folder or given.compare]
 
 
+def _check_places(given, folders):
+    """Before charts are drawn, which takes seconds to minutes."""
+    if given.out:
+        check_writable(given.out)
+    for folder in (given.publish, given.paper, None if given.paper or given.compare else folders[0]):
+        if folder:
+            check_folder(folder)
+
+
 def _matplotlib():
     """Before anything that draws is imported."""
     try:
@@ -64,6 +74,7 @@ def main(arguments):
     """Exit status: 0; 1 the results cannot be reported; 2 wrong usage."""
     given = command_line().parse_args(arguments)
     folders = _checked(given)
+    _check_places(given, folders)
     _matplotlib()
     from . import writing
     if given.compare:

@@ -2,10 +2,12 @@
 Two result sets are compared by them where one has no raw files."""
 
 import csv
+import io
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import FAILURE, Failure
+from ..texts import read_text
 from . import front, memory, results, sections
 
 CLAIMS = "claims.csv"
@@ -51,8 +53,7 @@ def _drawn(rows):
 
 
 def _rows(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.reader(file))[1:]
+    return list(csv.reader(io.StringIO(read_text(path, "figures"), newline="")))[1:]
 
 
 def _verdicts(folder):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..errors import FAILURE, Failure
 from ..run.left_out import LeftOut
+from ..texts import read_text
 from . import memory, stores
 from .measurements import Measurement, Run
 
@@ -94,8 +95,10 @@ class ResultSet:
 
 def _read(path):
     try:
-        document = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as problem:
+        document = json.loads(read_text(path, "results"))
+    except Failure as failure:
+        raise BadResults(failure.problem, failure.remedy) from failure
+    except (ValueError, RecursionError) as problem:
         raise BadResults(f"{path}: not readable as JSON: {problem}", _GIVE_RESULTS) from problem
     if not isinstance(document, dict):
         raise BadResults(f"{path}: holds no results of pmlab", _GIVE_RESULTS)

@@ -6,6 +6,7 @@ import shutil
 
 from matplotlib.backends.backend_pdf import PdfPages
 
+from ..texts import write_text
 from . import claims, compare as comparing, front, published, style
 from .chart import COLUMNS
 from .page import Drawings, comparison_page, headline_rows, page
@@ -42,9 +43,9 @@ def _write_charts(folder, charts, csv_of=None):
     shutil.rmtree(folder / CHARTS, ignore_errors=True)
     (folder / CHARTS).mkdir()
     for chart in charts:
-        (folder / CHARTS / f"{chart.name}.svg").write_text(chart.drawing.file())
+        write_text(folder / CHARTS / f"{chart.name}.svg", chart.drawing.file())
         if csv_of is None:
-            (folder / CHARTS / f"{chart.name}.csv").write_text(chart.csv())
+            write_text(folder / CHARTS / f"{chart.name}.csv", chart.csv())
     with PdfPages(folder / PDF, metadata={"CreationDate": None, "Creator": None, "Producer": None}) as pdf:
         for chart in charts:
             pdf.savefig(chart.figure)
@@ -87,11 +88,11 @@ def _publish(folder, results, sections, first_screen):
     _make_room(folder)
     charts = published.all_charts(sections, first_screen)
     files_of = _write_charts(folder, charts, PUBLISHED)
-    (folder / PUBLISHED).write_text(_csv(["chart", *COLUMNS], ([c.name, *row] for c in charts for row in c.csv_rows())))
-    (folder / published.CLAIMS).write_text(_claims_csv(results))
+    write_text(folder / PUBLISHED, _csv(["chart", *COLUMNS], ([c.name, *row] for c in charts for row in c.csv_rows())))
+    write_text(folder / published.CLAIMS, _claims_csv(results))
     for section in sections:
         section.links = []
-    (folder / "index.html").write_text(page(results, sections, first_screen, Drawings(files_of, figures=False)))
+    write_text(folder / "index.html", page(results, sections, first_screen, Drawings(files_of, figures=False)))
 
 
 def report(folder, out=None, publish=None, headline=False):
@@ -100,7 +101,7 @@ def report(folder, out=None, publish=None, headline=False):
     sections, first_screen = sections_of(results), front.first_screen(results)
     files_of = _write_charts(folder, published.all_charts(sections, first_screen))
     target = out or folder / "index.html"
-    target.write_text(page(results, sections, first_screen, Drawings(files_of)))
+    write_text(target, page(results, sections, first_screen, Drawings(files_of)))
     if publish:
         _publish(publish, results, sections, first_screen)
         target = publish / "index.html"
@@ -117,10 +118,10 @@ def paper(folder, out):
     out.mkdir(parents=True, exist_ok=True)
     for chart in charts:
         style.take_chrome(chart.figure)
-        (out / f"{chart.name}.svg").write_text(chart.drawing.file())
-        (out / f"{chart.name}.csv").write_text(chart.csv())
+        write_text(out / f"{chart.name}.svg", chart.drawing.file())
+        write_text(out / f"{chart.name}.csv", chart.csv())
         chart.figure.savefig(out / f"{chart.name}.pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
-    (out / CAPTIONS).write_text("\n".join(f"{c.name}\n{c.title}. {c.caption}\n{c.footer}\n" for c in charts))
+    write_text(out / CAPTIONS, "\n".join(f"{c.name}\n{c.title}. {c.caption}\n{c.footer}\n" for c in charts))
     return out
 
 
@@ -135,5 +136,5 @@ def compare(first_folder, second_folder, out=None):
     else:
         comparison = comparing.of_figures(*map(published.figures_of, folders))
     target = out or with_raw[-1] / "compare.html"
-    target.write_text(comparison_page(*(folder.name for folder in folders), comparing.sections_of(comparison)))
+    write_text(target, comparison_page(*(folder.name for folder in folders), comparing.sections_of(comparison)))
     return target

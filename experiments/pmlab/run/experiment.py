@@ -6,6 +6,7 @@ from pathlib import Path
 from .. import programs
 from ..errors import Failure
 from ..spelling import nearest
+from ..texts import read_text
 from .chart import read_chart
 from .toml_file import TomlFile
 
@@ -183,14 +184,6 @@ def parse_experiment(text, name, known):
     return _Reader(TomlFile(text, name), known).read()
 
 
-def _read(path):
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        reason = getattr(problem, "strerror", None) or "it is not UTF-8"
-        raise Failure(f"cannot read experiment {path}: {reason}", "give the path of a .toml file") from None
-
-
 def experiment_names():
     """Those that come with pmlab, in alphabetical order."""
     return sorted(path.stem for path in programs.experiments().glob("*.toml"))
@@ -213,4 +206,4 @@ def load_experiment(name_or_path, known):
     """As `parse_experiment`, of the file that `path_of` gives."""
     path = path_of(name_or_path)
     ours = path.parent == programs.experiments()
-    return parse_experiment(_read(path), path.name if ours else name_or_path, known)
+    return parse_experiment(read_text(path, "experiment"), path.name if ours else name_or_path, known)

@@ -3,13 +3,12 @@
 It has all that differs by nature from one run to the next: dates, seconds, hosts, loads. The results have none of it."""
 
 import dataclasses
-import json
 import os
 import time
 from dataclasses import dataclass
 
 from ..errors import Failure
-from ..json_files import write_json
+from ..json_files import read_json, write_json
 from ..spelling import shell_form
 
 _SCHEMA = 1
@@ -64,12 +63,12 @@ class Manifest:
     def resume(cls, folder, scale, command, machine, load):
         """The manifest of the run in this folder. Raises Failure: the file is no manifest, or of another scale."""
         path = folder / "manifest.json"
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        if not path.exists():
             # Interrupted before anything was noted.
             return cls.begin(folder, scale, command, machine, load)
-        except (OSError, ValueError):
+        try:
+            document = read_json(path)
+        except Failure:
             document = None
         if not isinstance(document, dict) or document.get("schema") != _SCHEMA or "runs" not in document:
             raise Failure(f"{path} is no manifest of `pmlab run`", "give --out another folder")

@@ -11,6 +11,7 @@ from pathlib import Path
 from .. import errors, processes
 from ..errors import Failure, Interrupted
 from ..spelling import file_form, shell_form
+from ..texts import check_folder
 from .lasting import keep_the_lasting
 from .manifest import Ending, Manifest
 from .other_load import OtherPrograms, load, warning_after, warning_before
@@ -63,7 +64,7 @@ def _complaint_of(log):
     """The last complaint of a log; if there is none, its last line."""
     last = found = ""
     try:
-        text = log.read_text(encoding="utf-8", errors="replace")
+        text = log.read_text(encoding="utf-8", errors="backslashreplace")
     except OSError as problem:
         return f"its log cannot be read: {problem.strerror}"
     for line in map(str.rstrip, text.splitlines()):
@@ -97,6 +98,7 @@ def _open_folder(settings):
         pass
     if not os.access(folder, os.W_OK):
         raise Failure(f"cannot write to {folder}", "give --out a folder that can be written to")
+    check_folder(folder)
     _keep_others_out(folder)
     open_manifest = Manifest.resume if settings.resume else Manifest.begin
     return open_manifest(folder, settings.scale, settings.command, settings.machine, load())

@@ -58,7 +58,7 @@ def _trace_operations(path):
         size = os.path.getsize(path.replace("{source}", str(programs.source() or "")))
     except OSError:
         return 0
-    return size / (20 if path.endswith(".gz") else 80)
+    return size / (20 if path.endswith((".gz", ".xz", ".zst")) else 80)
 
 
 def kind_of(cell):

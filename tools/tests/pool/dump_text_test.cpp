@@ -1,8 +1,8 @@
 // Entries as text: written text is read again, and an invalid text is refused with file and line.
 #include "tools/pool/dump_text.hpp"
-#include "tools/pool/printable.hpp"
 #include "tools/pool/strings_text.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/support/printable.hpp"
 
 #include <array>
 #include <cstdio>

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace pmlab::pool {
+namespace pmlab {
 
 // The name as text that a terminal, JSON and a command line can carry: bytes that are no UTF-8 and control characters as
 // \xNN. A name that has such bytes, or looks as if, has \\ for each backslash.
@@ -20,4 +20,4 @@ namespace pmlab::pool {
 // The byte of two hexadecimal digits; std::nullopt: this is something else.
 [[nodiscard]] std::optional<char> byte_of_digits(std::string_view digits);
 
-}  // namespace pmlab::pool
+}  // namespace pmlab

@@ -1,5 +1,5 @@
 // Names of any bytes as text, and back.
-#include "tools/pool/printable.hpp"
+#include "bench/support/printable.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace pmlab::pool {
+namespace pmlab {
 namespace {
 
 // The bytes of the UTF-8 character at the front; 0: there is none.
@@ -86,4 +86,4 @@ std::optional<char> byte_of_digits(std::string_view digits) {
   return static_cast<char>(byte);
 }
 
-}  // namespace pmlab::pool
+}  // namespace pmlab

@@ -1,0 +1,71 @@
+#include "bench/input/file_bytes.hpp"
+#include <pmlab/base/error.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pmlab::input {
+namespace {
+
+constexpr std::size_t buffer_bytes = 128 << 10;
+
+// The descriptor of the open file. Throws pmlab::error.
+int opened(const std::string& path, const std::string& what) {
+  const auto refuse = [&](const std::string& why, const std::string& remedy) {
+    throw error(what + " '" + path + "' cannot be read: " + why, remedy);
+  };
+  const char* const file = path == "-" ? "/dev/stdin" : path.c_str();
+  const int descriptor = ::open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  if (descriptor < 0) refuse(std::generic_category().message(errno), "check the path and its permissions");
+  struct ::stat status {};
+  if (::fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
+    ::close(descriptor);
+    refuse("it is a directory", "name a file");
+  }
+  ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
+  return descriptor;
+}
+
+}  // namespace
+
+file_bytes::file_bytes(std::string path, std::string what)
+    : path_(std::move(path)),
+      what_(std::move(what)),
+      descriptor_(opened(path_, what_)),
+      buffer_(new char[buffer_bytes]) {}
+
+file_bytes::~file_bytes() { ::close(descriptor_); }
+
+std::string_view file_bytes::ahead(std::size_t least) {
+  while (end_ - begin_ < least) {
+    if (begin_ != 0) {
+      std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
+      end_ -= begin_;
+      begin_ = 0;
+    }
+    const ssize_t count = ::read(descriptor_, buffer_.get() + end_, buffer_bytes - end_);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0)
+      throw error(what_ + " '" + path_ + "' cannot be read: " + std::generic_category().message(errno),
+                  "check the device it is on");
+    if (count == 0) break;
+    end_ += static_cast<std::size_t>(count);
+  }
+  return {buffer_.get() + begin_, end_ - begin_};
+}
+
+std::size_t file_bytes::read(char* to, std::size_t most) {
+  const std::string_view bytes = ahead().substr(0, most);
+  std::copy(bytes.begin(), bytes.end(), to);
+  skip(bytes.size());
+  return bytes.size();
+}
+
+}  // namespace pmlab::input
