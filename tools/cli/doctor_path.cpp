@@ -143,8 +143,8 @@ bool show_pool(const place& p) {
       const pool::contents all = pool::contents_of(p.path);
       if (all.roots.empty()) line("", "no index");
       for (const pool::root& r : all.roots)
-        line("", fmt::format("{}: {} version {}{}", printable(r.facts.name), pool::printable(r.facts.layout),
-                             r.facts.version, r.problem.empty() ? "" : "; " + r.problem));
+        line("", fmt::format("{}: {} version {}{}", printable(r.facts.name), printable(r.facts.layout), r.facts.version,
+                             r.problem.empty() ? "" : "; " + r.problem));
     } catch (const error& e) {
       line("", e.what());
       return false;

@@ -67,13 +67,25 @@ void check_writable(const std::string& path) {
   try_to_write(path);
 }
 
+// Where links lead in the end, be there a file or not: a canonical path ends at a link to nothing.
+std::filesystem::path end_of_links(std::filesystem::path path) {
+  constexpr int most_links = 40;  // as the kernel follows
+  std::error_code is_no_link;
+  for (int i = 0; i < most_links; ++i) {
+    const std::filesystem::path next = std::filesystem::read_symlink(path, is_no_link);
+    if (is_no_link) break;
+    path = next.is_absolute() ? next : path.parent_path() / next;
+  }
+  return path;
+}
+
 // The same file under two options: the second one would replace the first.
 void refuse_one_file_twice(const std::vector<output_path>& outputs) {
   std::vector<std::pair<std::filesystem::path, const char*>> seen;
   for (const output_path& o : outputs) {
     std::error_code unknown;
     if (o.path.empty() || o.path == standard_output || std::filesystem::is_other(o.path, unknown)) continue;
-    const std::filesystem::path file = std::filesystem::weakly_canonical(o.path, unknown);
+    const std::filesystem::path file = std::filesystem::weakly_canonical(end_of_links(o.path), unknown);
     for (const auto& [other, option] : seen)
       if (file == other && !unknown)
         throw error(fmt::format("{} and {} would both write {}", option, o.option, o.path),
