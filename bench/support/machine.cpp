@@ -3,6 +3,7 @@
 #include <pmlab/base/simd.hpp>
 #include <pmlab/media/cache_flush.hpp>
 #include "bench/support/build_info.hpp"
+#include "bench/support/control_group.hpp"
 #include "bench/support/thread_team.hpp"
 
 #include <algorithm>
@@ -53,34 +54,15 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-namespace {
-
-// No number: "max", or no such file.
-std::uint64_t number_in(const std::string& path, std::uint64_t otherwise) {
-  std::ifstream file(path);
-  std::uint64_t number = 0;
-  return file >> number ? number : otherwise;
-}
-
-}  // namespace
-
 std::uint64_t available_memory() {
-  constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t available = no_limit;
+  std::uint64_t available = std::numeric_limits<std::uint64_t>::max();
   std::ifstream info("/proc/meminfo");
   for (std::string line; std::getline(info, line);) {
     constexpr std::string_view name = "MemAvailable:";
     constexpr int decimal = 10;
     if (line.starts_with(name)) available = std::strtoull(line.c_str() + name.size(), nullptr, decimal) << 10;
   }
-  const std::uint64_t limit = number_in("/sys/fs/cgroup/memory.max", no_limit);
-  std::uint64_t used = number_in("/sys/fs/cgroup/memory.current", 0);
-  // The kernel drops cached files when it needs their memory. `file` would count tmpfs, too, which it cannot drop.
-  std::ifstream parts("/sys/fs/cgroup/memory.stat");
-  std::string part;
-  for (std::uint64_t bytes = 0; parts >> part >> bytes;)
-    if (part == "inactive_file" || part == "active_file") used -= std::min(used, bytes);
-  return limit == no_limit ? available : std::min(available, limit - std::min(limit, used));
+  return std::min(available, available_to_control_group("/proc/self/cgroup", "/sys/fs/cgroup"));
 }
 
 std::string chosen_word(std::string_view line) {

@@ -17,6 +17,7 @@ from .errors import ENDED_BY_SIGNAL, Failure, Interrupted
 
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM)
 _PR_SET_PDEATHSIG = 1
+_SECONDS_BETWEEN_LOOKS = 0.02  # where the kernel does not tell the end of a child
 _GRACE_SECONDS = 5  # between asking a child to end and killing it
 
 _libc = ctypes.CDLL(None)
@@ -84,6 +85,14 @@ def _signals_later():
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _pidfd_of(pid):
+    """A descriptor that is readable when the process has ended; -1: an old kernel, or a container, has none."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return -1
+
+
 class Child:
     """A program that runs. `output`: a file for its output (None: as ours); `merge_errors`: its complaints
     go there, too; `pipe`: its output is read here (`lines`). Raises Failure: it cannot be run."""
@@ -114,7 +123,7 @@ class Child:
                     raise Failure(f"cannot run {self.words[0]}: {reason}", "check that it is installed") from None
                 _children.add(self)
         self.pid = self._process.pid
-        self._ended = os.pidfd_open(self.pid)
+        self._ended = _pidfd_of(self.pid)
         if _first_signal:
             _tell(self, _first_signal)
 
@@ -124,8 +133,12 @@ class Child:
         return self._process.stdout
 
     def fileno(self):
-        """For select and poll: readable when the child has ended."""
+        """For select and poll: readable when the child has ended. -1: there is no such descriptor."""
         return self._ended
+
+    def has_ended(self):
+        """Whether `wait` returns at once."""
+        return self._process.poll() is not None
 
     def stop(self):
         """Asks it and all that it started to end; kills them if they do not."""
@@ -161,12 +174,26 @@ class Child:
 
 def first_ended(children, timeout=None):
     """A child of these that has ended (its `wait` returns at once); None: `timeout` seconds went by."""
-    watched = select.poll()
     by_number = {child.fileno(): child for child in children}
+    if -1 in by_number:
+        return _first_found_ended(children, timeout)
+    watched = select.poll()
     for number in by_number:
         watched.register(number, select.POLLIN)
     ready = watched.poll(None if timeout is None else max(0, int(timeout * 1000)))
     return by_number[ready[0][0]] if ready else None
+
+
+def _first_found_ended(children, timeout):
+    """As first_ended, by asking again and again."""
+    end = None if timeout is None else time.monotonic() + timeout
+    while True:
+        for child in children:
+            if child.has_ended():
+                return child
+        if end is not None and time.monotonic() >= end:
+            return None
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
 def _pass_lines_on(child, on_line, deadline):

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 from package import ROOT
 from pmlab import processes
@@ -104,6 +105,15 @@ class Processes(unittest.TestCase):
             self.assertFalse(lives(child))
             with contextlib.suppress(ProcessLookupError):
                 os.kill(grandchild, signal.SIGKILL)  # which only its own parent knew
+
+
+class ProcessesWithoutPidfd(Processes):
+    """The same where the kernel does not know pidfd_open."""
+
+    def setUp(self):
+        refused = unittest.mock.patch.object(os, "pidfd_open", side_effect=OSError(38, "Function not implemented"))
+        refused.start()
+        self.addCleanup(refused.stop)
 
 
 if __name__ == "__main__":
