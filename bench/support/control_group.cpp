@@ -65,7 +65,7 @@ std::uint64_t available_to_control_group(const std::string& membership, const st
   std::uint64_t least = no_limit;
   for (const version& v : {second, first}) {
     const fs::path root = fs::path(mounts) / v.folder;
-    // In a container the mount may begin at the group itself, whatever the path is outside: the root is looked at, too.
+    // In a container the mount may begin at the group itself, whatever the path is outside: the root is examined, too.
     fs::path path = fs::path(group_in(membership, v)).relative_path();
     if (path.string().find("..") != std::string::npos) path.clear();
     for (;; path = path.parent_path()) {
