@@ -168,7 +168,7 @@ class Shards(ClusterTest):
 
     def test_a_worker_with_a_full_disk_loses_nothing(self):
         script = """
-            mount -t tmpfs -o size=40k none "$1/worker" || exit 77
+            mount -t tmpfs -o size=80k none "$1/worker" || exit 77
             "$2" run "$1/small.toml" --scale smoke --out "$1/worker/out" --quiet && exit 1
             ls "$1/worker/out/raw/small" | wc -l
             mount -o remount,size=64m "$1/worker"

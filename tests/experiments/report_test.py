@@ -131,7 +131,7 @@ class Stores(ProgramTest):
             self.assertEqual(len(rows), 1 + 4)
         with self.subTest("all cases"):
             self.assertRegex(text, r"<td>chunk_store read random 16K 32</td>")
-            self.assertIn("is the algorithm of BlueStore, and not BlueStore", text)
+            self.assertIn("are the algorithm of BlueStore, and not BlueStore", text)
         with self.subTest("two sets of stores are compared"):
             self.assert_works("report", "--compare", str(out), str(out))
             self.assertRegex((out / "compare.html").read_text(), r"\d+ of (?!0 )\d+ figures are within 2 % of each other")
@@ -139,7 +139,7 @@ class Stores(ProgramTest):
             self.assertRegex(text, r"Wrong answers: none, in [\d,]+ operations")
         with self.subTest("verdicts"):
             self.assertIn("<summary>Chunk store: 3 claims", text)
-            self.assertRegex(text, r"U1: [^<]*\[stand-in: rocksdb_meta, the algorithm of BlueStore and not BlueStore itself")
+            self.assertRegex(text, r"U1: [^<]*\[stand-in: rocksdb_meta_deferred, the algorithm of BlueStore and not BlueStore itself")
             self.assertRegex(text, r"U9: [^<]*</td><td[^>]*>–\u00a0not\u00a0measured on emulated:aep: no ")
             self.assertIn("no block_writes/container=kv", text)
 

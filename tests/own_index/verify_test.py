@@ -47,7 +47,7 @@ class Verify(OwnIndexTest):
             f.write(listed[0].replace(" (remove)", " (elsewhere)"))
         output, _ = self.pmlab(*verify, "--known", known, status=1)
         self.assertIn("1 VIOLATION", output)
-        for path, text in ((os.path.join(self.folder, "absent"), "cannot read"), (self.folder, "cannot read"),
+        for path, text in ((os.path.join(self.folder, "absent"), "cannot be read"), (self.folder, "cannot be read"),
                            (TABLE, "no line of")):
             self.assert_refused([text], *verify, "--known", path)
         self.assert_refused(["--all"], "verify", "--index", "cceh", "--all", "--exhaustive")
