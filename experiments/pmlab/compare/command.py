@@ -2,9 +2,10 @@
 
 from ..arguments import Parser
 from ..errors import FAILURE, SUCCESS, Failure
-from ..json_files import STANDARD_OUTPUT, check_writable, write_json
+from ..json_files import STANDARD_OUTPUT, write_json
 from ..report.quantities import QUANTITIES
 from ..spelling import nearest
+from ..texts import check_writable
 from . import figures, table
 from .judging import LEVEL
 
