@@ -387,7 +387,8 @@ class pmem {
       "check that it is a pmlab pool, complete, and not open in another process";
 
   static constexpr const char* what_writes =
-      "a pool is opened for writing, also to be read only: let this user write to it, or copy it to where that is possible";
+      "a pool is opened for writing, also to be read only: let this user write to it, or copy it to where that is "
+      "possible";
 
   [[noreturn]] void refuse(const std::string& why, const std::string& remedy) const {
     throw error("cannot open pool " + path_ + ": Failed opening pool: " + why, remedy);

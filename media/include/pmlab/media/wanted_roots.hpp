@@ -16,9 +16,9 @@ namespace pmlab::media {
 
 // A root that an index will have: the parameters of named_root.
 struct wanted_root {
-  std::string name;
-  std::string layout = {};  // empty: any, which its own opening checks
-  std::uint64_t version = 0;
+  std::string name;           // unique in the medium
+  std::string layout = {};    // empty: any, which its own opening checks
+  std::uint64_t version = 0;  // of the layout
 };
 
 // Throws pmlab::error, as named_root would at one of them: the name belongs to another layout or version; the medium
