@@ -42,10 +42,6 @@ class Figures:
     has_real_clock: bool = False
 
 
-def _has_real_clock(medium):
-    return not medium.startswith(("simulated:", "counted:"))
-
-
 def _of_measurement(run, m, quantities):
     words = [names.index_title(m.index), names.short_phase(m.phase), *(v for k, v in getattr(m, "keys", {}).items() if k != "store"),
              "1 thread" if m.threads == 1 else f"{m.threads} threads", *([f"batch {m.batch}"] if m.batch > 1 else [])]
@@ -55,7 +51,7 @@ def _of_measurement(run, m, quantities):
         samples = [v for v in map(quantity.of, m.alone()) if v is not None]
         if not samples or (counts and name in TIMES):
             continue
-        is_single = len(samples) == 1 and name in TIMES and _has_real_clock(m.medium)
+        is_single = len(samples) == 1 and name in TIMES and results.has_real_clock(m.medium)
         yield (run.name, names.short_medium(m.medium), *words, name), Figure(
             Side.of(samples), MORE if quantity.more_is_better else LESS, quantity.text, name in COUNTS, is_single)
 
@@ -76,7 +72,7 @@ def _of_memory(memory):
         unit = case.get("unit", "")
         yield (memory.name, names.short_medium(memory.medium), name), Figure(
             side, _better(unit), lambda v, u=unit: f"{names.number(v)} {u}".strip(),
-            is_single=side.n == 1 and _has_real_clock(memory.medium))
+            is_single=side.n == 1 and results.has_real_clock(memory.medium))
 
 
 def _of_results(loaded, quantities):
@@ -114,10 +110,6 @@ def _named_alike(both):
     return both
 
 
-def _is_published(path):
-    return path.is_dir() and (path / results.PUBLISHED).is_file() and not (path / "raw").is_dir()
-
-
 def load_both(first, second, quantities):
     """Both results as Figures. If one is published, both have the figures that their charts show. Raises Failure: a path holds no
     results."""
@@ -125,7 +117,7 @@ def load_both(first, second, quantities):
     for path in paths:
         if not path.exists():
             raise Failure(f"there is no {path}", "name a file of --json, or a folder of `pmlab run`")
-    if any(map(_is_published, paths)):
+    if any(map(results.is_published, paths)):
         if not all(path.is_dir() for path in paths):
             raise Failure("a published folder is compared with a folder", "give the folder that `pmlab run --out` wrote")
         return [_of_drawn(path) for path in paths]

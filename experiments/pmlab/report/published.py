@@ -33,11 +33,6 @@ class Figures:
     verdicts: list = field(default_factory=list)  # Verdicts, as a result set has them
 
 
-def is_published(folder):
-    """Whether the folder has figures, and no raw files to make them from."""
-    return (folder / results.PUBLISHED).is_file() and not (folder / "raw").is_dir()
-
-
 def all_charts(made, first_screen):
     """Every chart once: of the first screen, and of the sections."""
     return [*first_screen.charts, *(chart for section in made for chart in section.charts)]
@@ -65,7 +60,7 @@ def _verdicts(folder):
 
 def figures_of(folder):
     """Those of a published folder, or of one with raw files."""
-    if not is_published(folder):
+    if not results.is_published(folder):
         loaded = results.load(folder)
         charts = all_charts(sections.sections_of(loaded), front.first_screen(loaded))
         return Figures(folder, _drawn([c.name, *row] for c in charts for row in c.csv_rows()), loaded.verdicts)

@@ -16,6 +16,16 @@ _GIVE_RESULTS = "give what `pmlab bench`, `stores` or `microbench` wrote with --
 PUBLISHED = "results.csv"  # what a folder has instead of raw/ that was published
 
 
+def is_published(folder):
+    """Whether the folder has figures, and no raw files to make them from."""
+    return (folder / PUBLISHED).is_file() and not (folder / "raw").is_dir()
+
+
+def has_real_clock(medium):
+    """Whether its figures depend on the moment they were taken."""
+    return not medium.startswith(("simulated:", "counted:"))
+
+
 class BadResults(Failure):
     """Results that cannot be reported; the message names the file, the problem, and the remedy."""
 
@@ -73,7 +83,7 @@ class ResultSet:
     @property
     def has_real_clock(self):
         """Whether any figure depends on the moment it was taken."""
-        return any(not medium.startswith(("simulated:", "counted:")) for medium in
+        return any(has_real_clock(medium) for medium in
                    [*(r.medium for r in [*self.runs, *self.stores]), *(m.medium for m in self.memories)])
 
     def run(self, name):

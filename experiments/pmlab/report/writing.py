@@ -10,7 +10,7 @@ from ..texts import write_text
 from . import claims, compare as comparing, front, published, style
 from .chart import COLUMNS
 from .page import Drawings, comparison_page, headline_rows, page
-from .results import PUBLISHED, BadResults, load
+from .results import PUBLISHED, BadResults, is_published, load
 from .sections import sections_of
 
 CHARTS = "charts"
@@ -128,7 +128,7 @@ def paper(folder, out):
 def compare(first_folder, second_folder, out=None):
     """The page that compares two folders: by their raw files, or by the figures of their charts where one is published."""
     folders = (first_folder, second_folder)
-    with_raw = [folder for folder in folders if not published.is_published(folder)]
+    with_raw = [folder for folder in folders if not is_published(folder)]
     if not with_raw and out is None:
         raise BadResults("both folders are published, and a page of theirs lies in neither", "name the page with --out")
     if len(with_raw) == len(folders):
