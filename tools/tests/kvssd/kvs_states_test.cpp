@@ -496,6 +496,26 @@ TEST_F(States, a_making_on_a_block_device_that_was_killed_is_begun_again_or_ende
   close();
 }
 
+// The requests of a process that was killed hold a block device for a while.
+TEST_F(States, a_block_device_is_waited_for_while_an_owner_ends) {
+  const loop_device drive(folder_ / "backing", 32 << 20);
+  if (!drive.is_there()) GTEST_SKIP() << "this user can have no loop device";
+  fs::create_symlink(drive.path(), path_);
+  descriptor owner(::open(drive.path().c_str(), O_RDWR | O_EXCL | O_CLOEXEC));
+  ASSERT_TRUE(owner.is_open());
+  ASSERT_EQ(open("?size=32M&memory=32M&buffer=5M"), KVS_ERR_DEV_NOT_EXIST);
+  EXPECT_NE(message().find("is in use"), std::string::npos) << message();
+  std::thread end([&owner] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    owner = descriptor();
+  });
+  const kvs_result result = open("?size=32M&memory=32M&buffer=5M");
+  end.join();
+  ASSERT_EQ(result, KVS_SUCCESS) << message();
+  use();
+  close();
+}
+
 TEST_F(States, a_lost_memory_is_rebuilt_in_each_state) {
   ASSERT_EQ(open(small), KVS_SUCCESS) << message();
   use();

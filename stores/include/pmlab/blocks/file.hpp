@@ -133,14 +133,24 @@ class basic_file {
   [[nodiscard]] bool uses_io_uring() const noexcept { return !pool_wanted_; }
 
  private:
+  // How long a device is waited for whose owner was killed: half a second.
+  static constexpr int most_tries = 100;
+  static constexpr std::chrono::milliseconds time_of_a_try{5};
+
   [[nodiscard]] descriptor opened(const std::string& path) {
     struct stat status {};
     const bool is_block_device = ::stat(path.c_str(), &status) == 0 && S_ISBLK(status.st_mode);
     const int flags = (state_.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | (state_.direct ? O_DIRECT : 0) |
                       (is_block_device ? O_EXCL : 0);
     descriptor file(state_.system.open(path.c_str(), flags));
+    int failure = errno;
+    // A block device is its opener's own from here on, and a killed one's until its requests have ended.
+    for (int tries = 0; !file.is_open() && is_block_device && failure == EBUSY && tries < most_tries; ++tries) {
+      std::this_thread::sleep_for(time_of_a_try);
+      file = descriptor(state_.system.open(path.c_str(), flags));
+      failure = errno;
+    }
     if (file.is_open()) return file;
-    const int failure = errno;
     const std::string cannot_open = "cannot open " + path;
     const std::string why = std::strerror(failure);
     if (failure == EINVAL && state_.direct)
@@ -162,7 +172,6 @@ class basic_file {
   // Requests of a process that was killed hold the lock until the drive has ended them: these are waited for, since they
   // would change blocks under the new owner.
   void lock(const std::string& path) {
-    constexpr int most_tries = 100;
     const int kind = state_.read_only ? LOCK_SH : LOCK_EX;
     for (int tries = 0; ::flock(state_.file.get(), kind | LOCK_NB) != 0; ++tries) {
       if (errno != EWOULDBLOCK)
@@ -173,7 +182,7 @@ class basic_file {
                 holders_as_text(state_.file.get(), "in this process or another one"),
             "close it there, or choose another file; a forked process keeps the files of its parent, also of one "
             "that was killed: end it");
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      std::this_thread::sleep_for(time_of_a_try);
     }
   }
 
