@@ -7,15 +7,47 @@
 #include "bench/devices/drive_file.hpp"
 #include "bench/stores/counted_device.hpp"
 
+#include <algorithm>
+#include <unordered_map>
+
 namespace pmlab::store_bench {
 namespace {
 
-// The drive sees requests in the order of their times: a thread that is ahead of others lets these go first.
+// The drive sees requests in the order of their times: a thread that is ahead of others lets these go first. While a thread
+// does the work of a device with a processor of its own, its clock is that processor's.
 class shared_clock : public simulator::drive_clock {
  public:
+  [[nodiscard]] blocks::picoseconds now() const noexcept {
+    const auto at = detached().find(current());
+    return at == detached().end() ? drive_clock::now() : at->second;
+  }
+  void wait_until(blocks::picoseconds time) const noexcept {
+    const auto at = detached().find(current());
+    if (at == detached().end())
+      drive_clock::wait_until(time);
+    else
+      at->second = std::max(at->second, time);
+  }
   void take_turn() const {
+    if (current() != nullptr && !detached().contains(current())) simulator::the_machine().sleep_until(current()->clock);
+  }
+  void detach() const { detached().insert_or_assign(current(), drive_clock::now()); }
+  blocks::picoseconds attach() const {
+    const blocks::picoseconds time = now();
+    detached().erase(current());
+    return time;
+  }
+
+ private:
+  // Null: the machine does not run.
+  [[nodiscard]] static simulator::fiber* current() {
     simulator::machine& m = simulator::the_machine();
-    if (m.running()) m.sleep_until(m.current()->clock);
+    return m.running() ? m.current() : nullptr;
+  }
+  // The times of processors, by the threads that do their work.
+  [[nodiscard]] static std::unordered_map<const simulator::fiber*, blocks::picoseconds>& detached() {
+    static std::unordered_map<const simulator::fiber*, blocks::picoseconds> all;
+    return all;
   }
 };
 

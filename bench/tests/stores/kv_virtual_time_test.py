@@ -34,9 +34,9 @@ def main():
         for phase, published in PUBLISHED.items():
             assert abs(one[phase] / published - 1) < 0.15, f"{phase}: {one[phase]:.0f} a second, published {published:.0f}"
         four = run(pmlab, folder, "--devices", "4", "--threads", "4", "--depth", "64")
-        # The load of four threads varies between builds, 2.9 to 3.9 times; the cause is not known.
+        # Each has a processor of its own: no device keeps a thread from the others.
         for phase, alone in one.items():
-            assert four[phase] > (3 if phase == "read" else 2.5) * alone, f"{phase}: {four[phase]:.0f} a second of four devices, {alone:.0f} of one"
+            assert four[phase] > 3.5 * alone, f"{phase}: {four[phase]:.0f} a second of four devices, {alone:.0f} of one"
     print(one, four)
 
 

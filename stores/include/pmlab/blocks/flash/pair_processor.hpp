@@ -8,6 +8,7 @@
 #include <pmlab/blocks/flash/profile.hpp>
 #include <pmlab/blocks/flash/time.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <mutex>
@@ -32,6 +33,12 @@ class pair_processor {
   [[nodiscard]] picoseconds replaced(picoseconds now) { return take(replace_, now); }
   // So many bytes of the answer are there: returns when the host has them.
   [[nodiscard]] picoseconds answer(std::uint64_t bytes, picoseconds now) { return take(bytes * read_byte_ >> 16, now); }
+
+  // The device is busy with its own work until then: it takes no command before.
+  void busy_until(picoseconds time) {
+    const std::scoped_lock lock(mutex_);
+    processor_.free = std::max(processor_.free, time);
+  }
 
   // Forgets what is under way.
   void reset_time() {

@@ -10,7 +10,9 @@
 // waits, and garbage collection waits for no queue.
 //
 // On a modelled key-value SSD (blocks/pair_front.hpp) an operation also waits for the firmware: before it looks its key
-// up, and after that with its answer. These times pass beside the flash's.
+// up, and after that with its answer. These times pass beside the flash's. In virtual time the device has a processor of
+// its own: what an operation makes it do, such as moving records out of a full write buffer, keeps the device, and not the
+// thread.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -237,9 +239,13 @@ class kv_queue {
   // Reads the records of the operation; if all of them are there, performs it.
   void go_on(std::size_t at) {
     operation& o = operations_[at];
+    blocks::picoseconds done = 0;
     through_.use(&o.read);
     try {
-      if (!begin_read(at)) perform(o);
+      if (!begin_read(at)) {
+        const device_work work(store_.front_, done);
+        perform(o);
+      }
     } catch (const kv_damaged&) {
       o.result.error = std::errc::bad_message;
     } catch (const error&) {
@@ -248,17 +254,36 @@ class kv_queue {
       o.result.error = std::errc::not_enough_memory;
     }
     through_.use(nullptr);
-    if (!is_reading_) end(at);
+    if (!is_reading_) end(at, done);
     is_reading_ = false;
   }
-  // It was performed: the rest is the firmware's.
-  void end(std::size_t at) {
+  // It was performed, which the device has `done` then: the rest is the firmware's.
+  void end(std::size_t at, blocks::picoseconds done) {
     operation& o = operations_[at];
+    if (store_.front_ == nullptr) return done_.push_back(at);
     const bool replaced = o.what == kind::put && o.result.outcome == kv_outcome::replaced;
-    if (store_.front_ == nullptr || (!replaced && o.result.value.empty())) return done_.push_back(at);
+    if (replaced) done = std::max(done, store_.front_->replaced());
+    if (!replaced && !o.result.value.empty()) done = std::max(done, store_.front_->answer(o.result.value.size()));
+    if (done <= store_.front_->now()) return done_.push_back(at);
     o.next = step::end;
-    wait_for_firmware(at, replaced ? store_.front_->replaced() : store_.front_->answer(o.result.value.size()));
+    wait_for_firmware(at, done);
   }
+  // Lives while the device works by itself; then `done` is the time at which it has ended.
+  class device_work {
+   public:
+    device_work(blocks::pair_front* front, blocks::picoseconds& done) : front_(front), done_(done) {
+      if (front_ != nullptr) front_->begin_work();
+    }
+    device_work(const device_work&) = delete;
+    device_work& operator=(const device_work&) = delete;
+    ~device_work() {
+      if (front_ != nullptr) done_ = front_->end_work();
+    }
+
+   private:
+    blocks::pair_front* front_;
+    blocks::picoseconds& done_;
+  };
   void fail(std::size_t at, std::errc e) {
     operations_[at].result.error = e;
     done_.push_back(at);
