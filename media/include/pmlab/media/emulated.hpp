@@ -157,6 +157,7 @@ class emulated : public wrapper<Inner> {
  private:
   // Debt that is waited for at once, and the most lateness that is carried on.
   static constexpr std::int64_t threshold = 1'000'000;
+  static constexpr std::uint64_t sample_period = 16;  // of annotated reads, one is measured
 
   struct alignas(2 * cache_line_bytes) thread_block {
     explicit thread_block(const device_profile& profile) : state(profile) {}
@@ -166,12 +167,21 @@ class emulated : public wrapper<Inner> {
       counter.store(counter.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
     }
 
+    // `lines` were searched for, and found, in this time. A thread that lost its core meanwhile says nothing.
+    void sample_search(picoseconds taken, std::int64_t lines) noexcept {
+      constexpr std::int64_t most = 100'000;
+      const std::int64_t one = lines == 0 ? most : static_cast<std::int64_t>(taken) / lines;
+      if (one < most) search_of_line += (one - search_of_line) / 16;
+    }
+
     device_model::thread_state state;
-    std::int64_t debt = 0;         // picoseconds that this thread is ahead of the clock
-    picoseconds known_time = 0;    // the thread's time is this or later
-    picoseconds writes_until = 0;  // the thread has got so far with flushing and copying
-    picoseconds seen = 0;          // clock time between begin and end of charges
-    picoseconds write_began = 0;   // clock time of the first flush or copy since the last fence
+    std::int64_t debt = 0;            // picoseconds that this thread is ahead of the clock
+    picoseconds known_time = 0;       // the thread's time is this or later
+    picoseconds writes_until = 0;     // the thread has got so far with flushing and copying
+    picoseconds seen = 0;             // clock time between begin and end of charges
+    picoseconds write_began = 0;      // clock time of the first flush or copy since the last fence
+    std::uint64_t reads = 0;          // annotated ones
+    std::int64_t search_of_line = 0;  // picoseconds to find a line in the model's CPU cache: a moving average
     bool unfenced = false;
     std::atomic<std::uint64_t> charged{0};
     std::atomic<std::uint64_t> waited{0};
@@ -226,13 +236,24 @@ class emulated : public wrapper<Inner> {
     return mine.writes_until;
   }
 
+  // The search for lines that the model's CPU cache holds costs the thread time, which is taken from its debt.
   void charge_read(device_model& model, thread_block& mine, const void* start, std::size_t bytes) noexcept {
     charge charged(*this, mine);
+    const bool is_sampled = mine.reads++ % sample_period == 0;
+    const picoseconds from = is_sampled ? clock_.now() : 0;
+    std::int64_t found = 0;
+    if (bytes > cache_line_bytes)
+      for_each_line(start, bytes, [&](std::uintptr_t line) { model.prepare(mine.state, line); });
     for_each_line(start, bytes, [&](std::uintptr_t line) {
-      if (model.cached(mine.state, line, mine.known_time)) return;
+      if (model.cached(mine.state, line, mine.known_time)) {
+        ++found;
+        if (!charged.any()) mine.debt -= mine.search_of_line;
+        return;
+      }
       __builtin_prefetch(within(start, line));
       charged.until(model.read(mine.state, line, charged.begin()));
     });
+    if (is_sampled && !charged.any()) mine.sample_search(clock_.now() - from - between_reads_of_clock_, found);
     if (!charged.any()) return;
     for_each_line(start, bytes, [start](std::uintptr_t line) { touch(within(start, line)); });
     charged.settle_after_loads();
@@ -273,6 +294,10 @@ class emulated : public wrapper<Inner> {
   }
 
   void measure_unseen() {
+    for (int i = 0; i < 100; ++i) {
+      const picoseconds from = clock_.now();
+      between_reads_of_clock_ = std::min(between_reads_of_clock_, clock_.now() - from);
+    }
     unseen_visit_ = unseen_by(
         [this](device_model& model, thread_block& thread, std::byte* line) { charge_read(model, thread, line, 1); });
     unseen_write_ = unseen_by([this](device_model& model, thread_block& thread, std::byte* line) {
@@ -371,6 +396,7 @@ class emulated : public wrapper<Inner> {
   bool charges_reads_;
   bool leaves_flushes_out_;
   const fast_clock& clock_;
+  picoseconds between_reads_of_clock_ = ~picoseconds{0};  // the least time between two of them
   // Picoseconds of a charge that it does not include itself.
   std::int64_t unseen_visit_ = 0;
   std::int64_t unseen_write_ = 0;  // a flush or copy, and its fence
