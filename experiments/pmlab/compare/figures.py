@@ -95,8 +95,8 @@ def _of_drawn(folder):
                       "install package python3-matplotlib, or compare folders of `pmlab run`", FAILURE) from problem
     figures = published.figures_of(folder)
     found = {key: Figure(Side(d.value, d.low, d.high, d.n), _better(d.unit),
-                                              lambda v, u=d.unit: f"{names.number(v)} {u}".strip())
-             for key, d in figures.drawn.items() if not key[0].startswith(("thesis", "ranking"))}
+                         lambda v, u=d.unit: f"{names.number(v)} {u}".strip())
+             for key, d in figures.drawn.items() if not key[0].startswith(names.CHARTS_OF_FIRST_SCREEN)}
     return Figures(found, "the figures of its charts")
 
 

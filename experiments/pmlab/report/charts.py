@@ -89,6 +89,11 @@ def shade_of(series):
     return lambda name: style.SHADES[series.index(name) % len(style.SHADES)]
 
 
+def key_of_lines(axes):
+    """Handles of the lines of all panels, each once: a panel may have some of the series only."""
+    return list({handle.get_label(): handle for one in axes for handle in one.get_legend_handles_labels()[0]}.values())
+
+
 def grey_key(series):
     """A key in grey: series differ by shade, rows by colour."""
     return [Patch(facecolor=style.LINE, alpha=style.SHADES[i % len(style.SHADES)], label=name) for i, name in enumerate(series)]

@@ -12,8 +12,6 @@ from .sections import Section
 
 NOT_SHOWN = {"load"}
 SHOWN_CHANGES = 12
-# Their figures are in other charts, too.
-OF_FIRST_SCREEN = ("thesis", "ranking")
 
 
 @dataclass
@@ -92,7 +90,7 @@ def of_figures(first, second):
     pairs = []
     for (chart, panel, series, x), before in first.drawn.items():
         after = second.drawn.get((chart, panel, series, x))
-        if after and before.value > 0 and after.value > 0 and not chart.startswith(OF_FIRST_SCREEN):
+        if after and before.value > 0 and after.value > 0 and not chart.startswith(names.CHARTS_OF_FIRST_SCREEN):
             pairs.append(Pair(chart, series, [panel, x], *(Side(d.value, d.low, d.high, d.n) for d in (before, after)), before.unit))
     charts, both = {p.group: p.group for p in pairs}, f"{first.folder.name} · {second.folder.name}"
     return _checked(Comparison(pairs, [first.verdicts, second.verdicts], [str(first.folder), str(second.folder)], ["panel", "x"],

@@ -135,9 +135,7 @@ def _draw_bars(axes, wanted, points, places, looks, first):
 
 def _key(wanted, looks, axes):
     if wanted["kind"] == "lines":
-        # A panel may have some of the series only.
-        handles = {handle.get_label(): handle for one in axes for handle in one.get_legend_handles_labels()[0]}
-        return list(handles.values())
+        return charts.key_of_lines(axes)
     if wanted["x"] == "index":
         return charts.grey_key(list(looks)) if len(looks) > 1 else []
     return style.patches(looks)

@@ -20,6 +20,9 @@ STORES = {"chunk_store": "chunk_store", "raw": "the drive itself", "raw_dwb": "d
           "raw_fpw": "drive, full-page log", "rocksdb_meta": "rocksdb_meta", "rocksdb_meta_deferred": "rocksdb_meta, deferring",
           "rocksdb": "RocksDB", "leveldb": "LevelDB", "lmdb": "LMDB"}
 
+# Beginnings of their names. Their figures are in other charts, too.
+CHARTS_OF_FIRST_SCREEN = ("thesis", "ranking")
+
 PHASES = {
     "load": "Load",
     "read": "Find",

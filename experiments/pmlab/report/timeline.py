@@ -69,10 +69,8 @@ def chart(experiment, panels, label, looks, title_of):
         axes.set_ylim(0, 1.08 * max((p.value for p in shown[number]), default=1) or 1)
         axes.grid(axis="y")
 
-    def key(axes):
-        return list({h.get_label(): h for one in axes for h in one.get_legend_handles_labels()[0]}.values())
     everything = [f for found in panels.values() for f in found]
-    figure = Panels(f"{experiment.title}: over time", titles, draw, 2.7, key).drawn()
+    figure = Panels(f"{experiment.title}: over time", titles, draw, 2.7, charts.key_of_lines).drawn()
     measurements = [f.measurement for f in everything]
     return Chart(f"{experiment.name}-timeline", figure=figure.whole, parts=figure.parts, key=figure.key,
                  title=f"{experiment.title}: over time", sentence=_sentence(lines), footer=provenance.footer(everything[0].run, measurements),
