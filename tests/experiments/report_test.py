@@ -129,6 +129,9 @@ class Stores(ProgramTest):
             self.assertEqual(charts, {"block_writes-thousand-read", "block_writes-lines_written"})
             rows = (out / "charts" / "block_writes-lines_written.csv").read_text().splitlines()
             self.assertEqual(len(rows), 1 + 4)
+        with self.subTest("code in a text is marked as code"):
+            self.assertRegex(text, "<code>pmlab run [^<]+</code>")
+            self.assertNotIn("`", re.sub(r"(?s)<(style|svg).*?</\1>", "", text))
         with self.subTest("all cases"):
             self.assertRegex(text, r"<td>chunk_store read random 16K 32</td>")
             self.assertIn("are the algorithm of BlueStore, and not BlueStore", text)

@@ -70,6 +70,11 @@ DRAWINGS = "/* drawings */"  # where their rules go
 MOST = 1.6  # CSS pixels for a point: letters of 13 pixels
 
 
+def _prose(text):
+    """Text as HTML; what stands in backticks is code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
 def _lines(cell):
     if isinstance(cell, Link):
         return f'<a href="{escape(cell.target)}">{escape(cell.text)}</a>'
@@ -80,7 +85,7 @@ def _lines(cell):
 
 def coloured_lines(text):
     """Text as HTML; verdicts that are known have colours."""
-    return "<br>".join(map(_coloured, escape(text).split("\n")))
+    return "<br>".join(map(_coloured, _prose(text).split("\n")))
 
 
 def _coloured(line):
@@ -108,7 +113,7 @@ def _table(rows, css="", prose=False):
 
 def _titled_table(table):
     title = f"<h3>{escape(table.title)}</h3>" if table.title else ""
-    sentence = f"<p>{escape(table.sentence)}</p>" if table.sentence else ""
+    sentence = f"<p>{_prose(table.sentence)}</p>" if table.sentence else ""
     return f"<div class=titled>{title}{sentence}{_table(table.rows, prose=table.prose)}</div>"
 
 
@@ -194,7 +199,7 @@ def _media_notes(results):
     kinds = []
     for medium in results.media:
         kinds += provenance.kinds_of(medium)
-    return "<ul>" + "".join(f"<li>{escape(note)}</li>" for kind, note in provenance.NOTES.items() if kind in kinds) + "</ul>"
+    return "<ul>" + "".join(f"<li>{_prose(note)}</li>" for kind, note in provenance.NOTES.items() if kind in kinds) + "</ul>"
 
 
 def _peers(results):
@@ -208,7 +213,7 @@ def _remarks(results):
     remarks = list(dict.fromkeys(f"{text}" for run in runs for text in run.remarks))
     if not remarks:
         return ""
-    items = "".join(f"<li>{escape(t)}</li>" for t in remarks)
+    items = "".join(f"<li>{_prose(t)}</li>" for t in remarks)
     return f"<details class=all><summary>What the program remarked ({len(remarks)})</summary><ul>{items}</ul></details>"
 
 
@@ -217,14 +222,14 @@ def _left_out(results):
     for run in results.runs:
         for skipped in run.skipped:
             reasons.setdefault((skipped.get("index"), skipped.get("phase"), skipped.get("reason")), None)
-    lines = "".join(f"<li>{escape(f'{phase} of {index}: {reason}')}</li>" for index, phase, reason in reasons)
+    lines = "".join(f"<li>{_prose(f'{phase} of {index}: {reason}')}</li>" for index, phase, reason in reasons)
     return f"<h3>Left out</h3><ul>{lines}</ul>" if lines else ""
 
 
 def _runs_table(results):
     rows = [["run", "what", "command"]]
     rows += [[r.name, r.about, r.command] for r in results.listed]
-    body = "".join(f"<tr><td>{escape(n)}</td><td>{escape(a)}</td><td><code>{escape(c)}</code></td></tr>" for n, a, c in rows[1:])
+    body = "".join(f"<tr><td>{escape(n)}</td><td>{_prose(a)}</td><td><code>{escape(c)}</code></td></tr>" for n, a, c in rows[1:])
     return f"<div class=wide><table><thead><tr><th>run</th><th>what</th><th>command</th></tr></thead><tbody>{body}</tbody></table></div>"
 
 
@@ -237,7 +242,7 @@ def _raw(links):
 
 
 def _section(section, drawings):
-    return [f"<p>{escape(section.text)}</p>" if section.text else "", _definitions(section.facts) if section.facts else "",
+    return [f"<p>{_prose(section.text)}</p>" if section.text else "", _definitions(section.facts) if section.facts else "",
             _raw(section.links), drawings.all(section.charts), *map(_titled_table, section.tables)]
 
 
@@ -278,14 +283,14 @@ def _ranking(first_screen, drawings):
 
 def _verdict_line(results):
     line = claims.line(results)
-    return f'<p class=verdict-line><a href="#verdicts">Verdicts</a>: {escape(line)}</p>' if line else ""
+    return f'<p class=verdict-line><a href="#verdicts">Verdicts</a>: {_prose(line)}</p>' if line else ""
 
 
 def _verdicts(results):
     """Those of each source, folded, a row for each claim."""
     parts = ["<h2 id=verdicts>Verdicts</h2>"] if results.verdicts else []
     for table in claims.by_source(results):
-        parts.append(f"<details class=all><summary>{escape(table.title)}</summary><p>{escape(table.sentence)}</p>"
+        parts.append(f"<details class=all><summary>{escape(table.title)}</summary><p>{_prose(table.sentence)}</p>"
                      f'{_table(table.rows, "verdicts", True)}</details>')
     return parts
 
@@ -305,8 +310,8 @@ def _ran(results):
     for failed in results.failed:
         parts.append(f'<p class=bad>Run {escape(failed["name"])} ended with status {failed["status"]}: '
                      f'{escape(failed.get("message") or "")}</p>')
-    parts += [f"<p class=warn>{escape(text)}</p>" for text in [*results.caveats, *([warning] if warning else [])]]
-    parts += [f"<p class=warn>Missing from the charts: {escape(line)}.</p>" for line in lines(results.left_out)]
+    parts += [f"<p class=warn>{_prose(text)}</p>" for text in [*results.caveats, *([warning] if warning else [])]]
+    parts += [f"<p class=warn>Missing from the charts: {_prose(line)}.</p>" for line in lines(results.left_out)]
     if invalid:
         marked = f"{invalid} figure is" if invalid == 1 else f"{invalid} figures are"
         parts.append(f"<p class=warn>{marked} marked INVALID: this machine could not keep up with the device that it emulated.</p>")
@@ -361,7 +366,7 @@ def _head(title, about):
     return ["<!doctype html><html lang=en><head><meta charset=utf-8>",
             '<meta name=viewport content="width=device-width, initial-scale=1">',
             f"<title>pmlab: {escape(title)}</title><style>{CSS}{DRAWINGS}</style></head><body>",
-            f"<h1>pmlab: {escape(title)}</h1>", f"<p class=soft>{escape(about)}</p>"]
+            f"<h1>pmlab: {escape(title)}</h1>", f"<p class=soft>{_prose(about)}</p>"]
 
 
 def page(results, sections, first_screen, drawings):
