@@ -167,7 +167,7 @@ class emulated : public wrapper<Inner> {
       counter.store(counter.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
     }
 
-    // `lines` were searched for, and found, in this time. A thread that lost its core meanwhile says nothing.
+    // `lines` were searched for, and found, in this time. The time of one that lost its core meanwhile is left out.
     void sample_search(picoseconds taken, std::int64_t lines) noexcept {
       constexpr std::int64_t most = 100'000;
       const std::int64_t one = lines == 0 ? most : static_cast<std::int64_t>(taken) / lines;
