@@ -2,6 +2,7 @@
 #include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/pmem.hpp>
+#include <pmlab/media/pool_heap.hpp>
 #include <pmlab/media/probe_pool.hpp>
 
 #include <gtest/gtest.h>
@@ -793,6 +794,69 @@ TEST_F(pmem_pool, writes_back_what_a_killed_process_has_left_in_the_caches) {
     EXPECT_LE(next.written_back_bytes(), pool_bytes);
   }
   EXPECT_EQ(pool(path()).written_back_bytes(), 0U) << "closed, and written back again";
+}
+
+TEST_F(pmem_pool, is_as_closed_behind_an_orderly_end_alone) {
+  EXPECT_FALSE(pool::is_as_closed(path())) << "there is none";
+  {
+    pool medium(path(), {.create_bytes = pool_bytes});
+    pool::publication change(medium);
+    const media::root root = medium.named_root("a", "tree", 1);
+    root.word->store(medium.locate(static_cast<char*>(change.allocate(4096, 256))).word());
+    change.commit();
+    EXPECT_FALSE(pool::is_as_closed(path())) << "it is open";
+  }
+  EXPECT_TRUE(pool::is_as_closed(path())) << "new";
+  pool{path()};
+  EXPECT_TRUE(pool::is_as_closed(path())) << "opened again";
+  kill_a_process_with(path());
+  EXPECT_FALSE(pool::is_as_closed(path())) << "left open";
+  pool{path()};
+  EXPECT_TRUE(pool::is_as_closed(path())) << "recovered";
+  // A release that knows no seal.
+  PMEMobjpool* const other = pmemobj_open(path().c_str(), pool::pool_layout);
+  ASSERT_NE(other, nullptr) << pmemobj_errormsg();
+  pmemobj_close(other);
+  EXPECT_FALSE(pool::is_as_closed(path())) << "opened without pmlab";
+}
+
+// Every word that libpmemobj follows at an opening, and not those of blocks.
+TEST_F(pmem_pool, is_not_as_closed_when_a_word_of_libpmemobj_has_changed) {
+  pool{path(), {.create_bytes = pool_bytes}};
+  const descriptor file(::open(path().c_str(), O_RDWR | O_CLOEXEC));
+  std::vector<char> content(pool_bytes);
+  ASSERT_EQ(::pread(file.get(), content.data(), pool_bytes, 0), static_cast<ssize_t>(pool_bytes));
+  std::uint64_t zone = 0;
+  std::uint64_t last_block = 0;
+  media::for_each_zone(content.data(), pool_bytes, [&](const media::pool_zone& z) {
+    zone = z.begin;
+    last_block = z.first_chunk + z.chunks * media::pool_zone::chunk_bytes - 8;
+  });
+  ASSERT_NE(zone, 0U);
+  const std::uint64_t chunk_header = zone + media::pool_zone::header_bytes;
+  const std::pair<const char*, std::uint64_t> places[] = {
+      {"signature", 0},
+      {"layout", 4096},
+      {"place of the heap", 4096 + 1040},
+      {"place of the root", 6144},
+      {"lanes", 8192 + 3072},
+      {"heap's header", zone - 1024},
+      {"zone", zone},
+      {"chunk", chunk_header},
+  };
+  for (const auto& [name, place] : places) {
+    const auto flip = [&] {
+      char byte = content[place] = static_cast<char>(content[place] ^ 1);
+      ASSERT_EQ(::pwrite(file.get(), &byte, 1, static_cast<off_t>(place)), 1);
+    };
+    flip();
+    EXPECT_FALSE(pool::is_as_closed(path())) << name;
+    flip();
+    EXPECT_TRUE(pool::is_as_closed(path())) << name;
+  }
+  const char other = 1;
+  ASSERT_EQ(::pwrite(file.get(), &other, 1, static_cast<off_t>(last_block)), 1);
+  EXPECT_TRUE(pool::is_as_closed(path())) << "a block";
 }
 
 TEST_F(pmem_pool, has_nothing_to_write_back_where_the_platform_saves_the_caches) {

@@ -65,8 +65,9 @@ template <class Recipe>
     if (options.pool_path.empty()) return with_chosen_interface(detail::create_on<Recipe, media::dram>(name, options));
     detail::check_pool(options);
     const media::pmem_options pool{.create_bytes = options.pool_size, .bypass_msync = true};
-    // A damaged pool must not crash PiBench.
-    if (std::error_code ignored; std::filesystem::exists(options.pool_path, ignored))
+    // A damaged pool must not crash PiBench. One that is as it was closed opens once: the index checks its own words.
+    if (std::error_code ignored;
+        std::filesystem::exists(options.pool_path, ignored) && !media::pmem::is_as_closed(options.pool_path))
       media::probe_opening(options.pool_path, media::time_to_probe(options.pool_path), [&] {
         constexpr media::pmem_options to_try{.huge_pages = false, .reserve_space = false, .bypass_msync = true};
         static_cast<void>(detail::create_on<Recipe, media::pmem>(name, options, options.pool_path, to_try));

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "tools/tests/pibench/loaded.hpp"
 #include "tools/tests/pibench/message_of.hpp"
@@ -90,6 +91,27 @@ TEST_P(libraries, keep_a_pool_from_one_run_to_the_next) {
     ASSERT_NO_FATAL_FAILURE(agree_with_a_map(t, expected, run)) << "run " << run;
     options.pool_size = 0;  // it is there
   }
+}
+
+// Each child process that has ended has had page faults.
+long page_faults_of_children() {
+  rusage used{};
+  EXPECT_EQ(::getrusage(RUSAGE_CHILDREN, &used), 0);
+  return used.ru_minflt;
+}
+
+TEST_P(libraries, open_a_pool_once_that_is_as_it_was_closed) {
+  const tree_options_t options = pool_at(folder_.file("pool"));
+  { ASSERT_TRUE(tree(GetParam(), options).insert(1, 10)); }
+  const long before = page_faults_of_children();
+  { ASSERT_EQ(tree(GetParam(), options).find(1), 10U); }
+  EXPECT_EQ(page_faults_of_children(), before) << "a child process has opened it, too";
+  std::fstream file(options.pool_path, std::ios::in | std::ios::out | std::ios::binary);
+  constexpr std::streamoff inside_a_lane = 8192 + 3072;
+  file.seekp(inside_a_lane).put(1);
+  file.close();
+  static_cast<void>(message_of([&] { tree(GetParam(), options); }));
+  EXPECT_GT(page_faults_of_children(), before) << "no child process has tried what may be damaged";
 }
 
 TEST_P(libraries, scan_in_the_order_of_integers_or_not_at_all) {
