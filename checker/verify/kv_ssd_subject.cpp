@@ -109,7 +109,11 @@ class kv_ssd {
     return n;
   }
   [[nodiscard]] indexes::index_stats stats() const { return {.medium_bytes = device_.stats().medium_bytes}; }
-  [[nodiscard]] indexes::check_report check() const { return device_.check(); }
+  [[nodiscard]] indexes::check_report check() const {
+    indexes::check_report report = device_.check();
+    if (device_.open_iterators() != 0) report.add("an iterator is open that nobody has");
+    return report;
+  }
 
  private:
   using queue = stores::kv_queue<device>;

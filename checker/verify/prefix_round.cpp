@@ -36,8 +36,8 @@ std::string prefix_runner::plan() {
   const bool syncs = source.one_in(2);
   std::uint64_t looks = 0;
   const bool alone = options.threads == 1;
-  // Threads collide if most operations are about two keys. The first thread has snapshots, the others rearrange what it and
-  // they read.
+  // Threads collide if most operations are about two keys. The first thread takes snapshots and looks at them at once, the
+  // others rearrange what it and they read.
   const bool few_keys = options.pauses && options.keys < prefix_keys;
   bool has_just_held = false;
   const auto a_key = [&] {
@@ -49,8 +49,10 @@ std::string prefix_runner::plan() {
     prefix_step s;
     std::uint64_t kind = source.below(20);
     if (few_keys && is_first) {
-      const bool looks_now = kind == 13 || kind == 17 || (has_just_held && source.one_in(2));
-      kind = looks_now ? 16 : kind == 14 ? 15 : kind;
+      if (has_just_held ? !source.one_in(4) : kind == 13 || kind == 17)
+        kind = 16;
+      else if (kind < 4 || kind == 14)
+        kind = 15;
       has_just_held = kind == 15;
     }
     const bool rearranges = few_keys && !is_first && (kind == 14 || kind == 15);

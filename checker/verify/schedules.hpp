@@ -34,7 +34,8 @@ enum class sleeps : std::uint8_t { anywhere, before_changes, over_operations };
 //
 // `over_operations`: likewise, but each operation has the same chance to sleep, at one of its first changes or a later one,
 // and sleeps until the others have ended some operations. Where one operation has a thousand times the changes of another,
-// it would have a thousand times the sleeps, too, and no sleep of the short one would last as long as the long one.
+// it would have a thousand times the sleeps, too, and no sleep of the short one would last as long as the long one. None is
+// at the end of a lock: the sleeper would keep the others from what they are to do meanwhile.
 class random_schedule final : public operation_schedule {
  public:
   explicit random_schedule(std::uint64_t seed, sleeps how = sleeps::anywhere) : random_(seed), how_(how) {
@@ -53,17 +54,20 @@ class random_schedule final : public operation_schedule {
     puts_to_sleep_ = true;
   }
 
-  bool suspends_now() override {
+  bool suspends_now(bool gives_up) override {
     if (how_ == sleeps::anywhere || asleep_ != nullptr) return false;
     if (how_ == sleeps::before_changes) return random_.one_in(pauses_one_in_);
-    return simulator::the_machine().current() == chosen_ && --changes_before_sleep_ == 0;
+    return !gives_up && simulator::the_machine().current() == chosen_ && --changes_before_sleep_ == 0;
   }
 
   void operation_begins() override {
     if (how_ != sleeps::over_operations || asleep_ != nullptr || chosen_ != nullptr || !random_.one_in(2)) return;
     chosen_ = simulator::the_machine().current();
+    // Most operations are short: half of the sleeps are at one of the first changes.
     constexpr std::uint64_t orders = 9;
-    changes_before_sleep_ = 1 + random_.below(std::uint64_t{1} << random_.below(orders));
+    constexpr std::uint64_t orders_of_short_ones = 4;
+    const std::uint64_t order = random_.below(random_.one_in(2) ? orders_of_short_ones : orders);
+    changes_before_sleep_ = 1 + random_.below(std::uint64_t{1} << order);
   }
   void operation_ends() override {
     if (simulator::the_machine().current() == chosen_) chosen_ = nullptr;

@@ -66,8 +66,9 @@ class tiered_target : public prefix_target {
   }
   prefix_state contents(bool backward) override { return walk(nullptr, backward); }
   void hold() override {
-    held_.reset();
-    held_.emplace(store_->snapshot());
+    // The one before ends when this one is there: so two may have one moment.
+    auto next = store_->snapshot();
+    held_.emplace(std::move(next));
   }
   prefix_state look(prefix_look how) override {
     if (!held_) return {};
@@ -80,7 +81,11 @@ class tiered_target : public prefix_target {
   std::uint64_t sequence() override { return store_->stats().sequence; }
   std::string check() override {
     const indexes::check_report report = store_->check();
-    return report.ok() ? std::string() : report.violations.front();
+    if (!report.ok()) return report.violations.front();
+    // One that nobody has would keep old versions for ever.
+    const std::uint64_t snapshots = store_->stats().snapshots;
+    if (snapshots != (held_ ? 1U : 0U)) return std::to_string(snapshots) + " snapshots are held, and one can be";
+    return {};
   }
 
  protected:

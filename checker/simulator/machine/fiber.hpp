@@ -49,6 +49,7 @@ struct fiber {
   const void* waits_for = nullptr;
   std::string_view why;               // it is blocked
   const void* last_caller = nullptr;  // its last access, for reports
+  bool gives_up = false;              // its atomic change is the end of a lock: it relies on no read before it
   std::uint64_t clock = 0;            // picoseconds
   flush_list flushes;                 // since its last fence
   store_buffer stores;                // that no other thread can see yet

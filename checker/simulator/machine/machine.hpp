@@ -47,8 +47,9 @@ class schedule {
   virtual ~schedule() = default;
   // How many accesses the fiber that runs now may make before `next` is called; at least 1.
   virtual std::uint64_t quantum() = 0;
-  // Called before each atomic change and publication. True: another fiber runs first.
-  virtual bool suspends_now() { return false; }
+  // Called before each atomic change and publication. True: another fiber runs first. `gives_up`: the change is the end of
+  // a lock.
+  virtual bool suspends_now(bool /*gives_up*/) { return false; }
   // `runnable` is not empty, in the order of fibers' numbers; `current` is in it, unless it is blocked.
   virtual fiber* next(std::span<fiber* const> runnable, fiber* current, turn why) = 0;
 };
@@ -393,7 +394,8 @@ class machine {
   void check_freed(std::uintptr_t address, const void* caller);
   void take_turn(turn why);
   void before_change() {
-    if (options_.who != nullptr && fibers_.size() > 1 && options_.who->suspends_now()) take_turn(turn::suspended);
+    if (options_.who != nullptr && fibers_.size() > 1 && options_.who->suspends_now(current_->gives_up))
+      take_turn(turn::suspended);
   }
   void switch_to(fiber* next);
   [[nodiscard]] std::vector<fiber*>& runnable();

@@ -34,6 +34,14 @@ void moment(const void* object, const void* caller) {
   the_machine().locked_instruction();
 }
 
+// The same of a call that ends a lock.
+void moment_of_end(const void* lock, const void* caller) {
+  fiber& f = *the_machine().current();
+  f.gives_up = true;
+  moment(lock, caller);
+  f.gives_up = false;
+}
+
 template <class Try>
 int take(const void* object, const char* why, Try&& attempt) {
   for (;;) {
@@ -102,7 +110,7 @@ int pthread_mutex_trylock(pthread_mutex_t* mutex) {
 }
 int pthread_mutex_unlock(pthread_mutex_t* mutex) {
   if (!fibers()) return real::functions().mutex_unlock(mutex);
-  moment(mutex, __builtin_return_address(0));
+  moment_of_end(mutex, __builtin_return_address(0));
   const int result = real::functions().mutex_unlock(mutex);
   the_machine().wake(mutex, true);
   return result;
@@ -120,7 +128,7 @@ int pthread_rwlock_wrlock(pthread_rwlock_t* lock) {
 }
 int pthread_rwlock_unlock(pthread_rwlock_t* lock) {
   if (!fibers()) return real::functions().rwlock_unlock(lock);
-  moment(lock, __builtin_return_address(0));
+  moment_of_end(lock, __builtin_return_address(0));
   const int result = real::functions().rwlock_unlock(lock);
   the_machine().wake(lock, true);
   return result;
@@ -133,7 +141,7 @@ int pthread_spin_lock(pthread_spinlock_t* lock) {
 }
 int pthread_spin_unlock(pthread_spinlock_t* lock) {
   if (!fibers()) return real::functions().spin_unlock(lock);
-  moment(const_cast<const int*>(lock), __builtin_return_address(0));
+  moment_of_end(const_cast<const int*>(lock), __builtin_return_address(0));
   const int result = real::functions().spin_unlock(lock);
   the_machine().wake(const_cast<const int*>(lock), true);
   return result;

@@ -42,6 +42,7 @@
 //   V5 an iterator returns no deleted key, none twice, and each that was there throughout (B1 < B2 < B3)
 //   V6 a full device changes nothing; deleted keys make room     V7 utilisation falls when keys are deleted
 //   V8 exist and get agree                                       V9 an opened device has no iterator
+//   V10 an operation that has ended, also in a failure, leaves no line of the write buffer promised and no record half made
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -360,7 +361,7 @@ class kv_device {
     return s;
   }
 
-  // Checks V3 and the lists of the buckets by reading all records. REQUIRES: no other operation.
+  // Checks V3, V10, (L1) and the lists of the buckets by reading all records. REQUIRES: no other operation.
   [[nodiscard]] indexes::check_report check();
 
   // What returned survives a power failure: the medium is durable.
@@ -828,6 +829,7 @@ indexes::check_report kv_device<Medium, Device, Hash>::check() {
   std::vector<std::uint64_t> valid(core_.flash.count());
   std::unordered_set<std::uint64_t> places;
   std::uint64_t used = 0;
+  std::uint64_t buffered = 0;
   report.entries = 0;
   std::vector<std::pair<std::uint64_t, place_word>> all;
   core_.index.for_each([&](std::uint64_t slot, place_word place) { all.emplace_back(slot, place); });
@@ -838,6 +840,7 @@ indexes::check_report kv_device<Medium, Device, Hash>::check() {
       report.add(owner + " leads to no possible place");
       continue;
     }
+    buffered += place.is_in_ring() ? 1 : 0;
     if (!place.is_in_ring()) valid[core_.flash.number_of(place.address())] += place.units();
     if (!places.insert(2 * place.address() + (place.is_in_ring() ? 1 : 0)).second)
       report.add(owner + " leads to a record that another slot leads to (V3)");
@@ -861,6 +864,17 @@ indexes::check_report kv_device<Medium, Device, Hash>::check() {
     }
   }
   if (used != core_.used_units.load(std::memory_order_acquire)) report.add("the used units are counted wrong (V3)");
+  const auto left = core_.buffer.at_rest();
+  if (left.promised != 0)
+    report.add(std::to_string(left.promised) + " lines of the write buffer are promised to no operation (V10)");
+  if (left.unfinished != 0)
+    report.add(std::to_string(left.unfinished) + " records of the write buffer belong to no operation (V10)");
+  if (left.records != buffered)
+    report.add("the write buffer keeps " + std::to_string(left.records) + " records, and the index leads to " +
+               std::to_string(buffered) + " in it (V10)");
+  // Lines before it are used again: a crash would replay what lies between the two.
+  if (left.kept_tail != 0 && !replay(core_, root_, core_.medium).has_tail(left.kept_tail))
+    report.add("the write buffer relies on another tail than the medium has (L1)");
   for (std::uint32_t i = 0; i < core_.flash.count(); ++i)
     if (valid[i] != core_.flash.valid(i))
       report.add("superblock " + std::to_string(i) + " has " + std::to_string(valid[i]) + " valid units, and counts " +

@@ -347,6 +347,7 @@ class tiered {
     s.late_flushes = late_flushes_.load(std::memory_order_relaxed);
     s.longest_loss = std::chrono::nanoseconds(longest_loss_.load(std::memory_order_relaxed) / 1000);
     s.log_segments = log().segments_in_use().size();
+    s.snapshots = moments_.held();
     s.background_failure = threads_.failure();
     return s;
   }

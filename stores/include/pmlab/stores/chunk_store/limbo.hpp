@@ -42,6 +42,7 @@ class limbo {
   void release(std::size_t count) noexcept {
     for (auto& list : freed_) list.release(count);
   }
+  [[nodiscard]] std::size_t promised() const noexcept { return freed_[0].promised(); }
   // REQUIRES: a promise that has not ended.
   void put(extent e) noexcept { freed_[now_ % 2].put(e); }
 

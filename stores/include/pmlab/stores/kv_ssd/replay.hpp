@@ -43,6 +43,10 @@ class replay {
     return (std::max(tail, newest_) / lines + 2) * lines;
   }
 
+  // The medium has this tail.
+  [[nodiscard]] bool has_tail(std::uint64_t tail) const noexcept {
+    return root_.ring_tail.load(std::memory_order_acquire) == checked_tail::of(tail).word();
+  }
   void keep_tail(std::uint64_t tail) {
     root_.ring_tail.store(checked_tail::of(tail).word(), std::memory_order_release);
     media::persist(medium_, root_.ring_tail);  // (L1)

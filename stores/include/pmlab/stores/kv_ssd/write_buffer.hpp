@@ -77,6 +77,25 @@ class write_buffer {
     const std::scoped_lock lock(mutex_);
     return keeps_tail_ ? tail_ - kept_tail_ : 0;
   }
+  // What operations have of it, and have not given back. REQUIRES: none runs.
+  struct left_over {
+    std::uint64_t promised = 0;    // lines
+    std::uint64_t unfinished = 0;  // records that are being made or copied
+    std::uint64_t records = 0;     // that the index leads to
+    std::uint64_t kept_tail = 0;   // as the medium has it; 0: none is kept
+  };
+  [[nodiscard]] left_over at_rest() const {
+    const std::scoped_lock lock(mutex_);
+    left_over found{promised_, 0, 0, keeps_tail_ ? kept_tail_ : 0};
+    for (std::uint64_t at = tail_; at < head_; at += records_[at % lines()].length) {
+      const state is = records_[at % lines()].is;
+      if (is == state::live)
+        ++found.records;
+      else if (is != state::dead)
+        ++found.unfinished;
+    }
+    return found;
+  }
   // Calls store(tail), which keeps it in the medium, durably; then the lines before it are used again.
   template <class Store>
   void keep_tail(Store&& store) {

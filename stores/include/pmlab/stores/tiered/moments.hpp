@@ -25,6 +25,11 @@ class moments {
     const std::scoped_lock lock(mutex_);
     held_.erase(held_.find(held));
   }
+  // How many are held.
+  [[nodiscard]] std::size_t held() const {
+    const std::scoped_lock lock(mutex_);
+    return held_.size();
+  }
   // No present or later snapshot is older.
   [[nodiscard]] std::uint64_t horizon() const {
     const std::scoped_lock lock(mutex_);

@@ -62,6 +62,7 @@ struct tiered_stats {
   std::uint64_t late_flushes = 0;         // since it was opened, that ended when a change was older than the loss bound
   std::chrono::nanoseconds longest_loss{0};  // since it was opened: the greatest age of a change that became durable
   std::uint64_t log_segments = 0;            // that replay would read
+  std::uint64_t snapshots = 0;               // that are held
   std::uint64_t ingests = 0;                 // of memtables into the root, since the store was opened
   std::uint64_t spills = 0;                  // of root sets into the leaves, likewise
   std::uint64_t compactions = 0;             // of leaves, likewise
