@@ -4,6 +4,7 @@
 #include <pmlab/stores/tiered/key_set.hpp>
 #include <pmlab/stores/tiered/leaf.hpp>
 #include <pmlab/stores/tiered/no_memory.hpp>
+#include <pmlab/stores/tiered/value_run.hpp>
 #include <pmlab/stores/tiered/versions.hpp>
 
 #include <cstddef>
@@ -41,35 +42,6 @@ struct tree_view {
   std::uint32_t kept_to_spill = 0;
 };
 
-// Throws pmlab::error: this is not the value that `v` names.
-inline void check_value(std::string_view value, const found_version& v) {
-  if (check_of(value) == v.value_check) return;
-  throw error(
-      "the value of sequence " + std::to_string(v.sequence) + " in " + in_words(v.place.segment) + " is damaged",
-      "check the drive; other keys are not affected");
-}
-
-// Reads the value that `v` names, or finds it in the cache. Throws pmlab::error if it is not the one that was written.
-template <blocks::device Device>
-std::string read_value(const set_context<Device>& context, const found_version& v) {
-  if (v.node != nullptr) return std::string(v.node->value());
-  if (v.value) return *v.value;
-  const cached_name name{0, v.sequence};
-  if (const auto found = context.cache.template find<std::string>(name)) return *found;
-  const std::uint32_t block = context.where.block_bytes;
-  const std::uint32_t skip = v.place.offset % block;
-  blocks::buffer bytes(round_up(skip + std::uint64_t{v.value_bytes}, block));
-  if (v.value_bytes > 0)
-    context.readers.with([&](auto& drives) {
-      drives.read(v.place.segment, v.place.offset - skip, bytes.bytes(), blocks::stream::values);
-    });
-  std::string value(reinterpret_cast<const char*>(bytes.data()) + skip, v.value_bytes);
-  check_value(value, v);
-  if (context.cache.most_bytes() > 0)
-    context.cache.add(name, std::make_shared<const std::string>(value), value.size() + sizeof value);
-  return value;
-}
-
 template <blocks::device Device, class Memory = no_memory>
 class cursor_body {
   // A source of any kind.
@@ -80,6 +52,7 @@ class cursor_body {
     source& operator=(const source&) = delete;
     virtual ~source() = default;
     [[nodiscard]] virtual std::optional<found_version> at_least(const version_name& name) = 0;
+    [[nodiscard]] virtual std::optional<found_version> next() = 0;
     [[nodiscard]] virtual std::optional<found_version> less(const version_name& name) = 0;
   };
   template <class Source>
@@ -87,6 +60,7 @@ class cursor_body {
    public:
     explicit source_of(Source inner) : inner_(std::move(inner)) {}
     std::optional<found_version> at_least(const version_name& name) override { return inner_.at_least(name); }
+    std::optional<found_version> next() override { return inner_.next(); }
     std::optional<found_version> less(const version_name& name) override { return inner_.less(name); }
 
    private:
@@ -97,7 +71,7 @@ class cursor_body {
   cursor_body(const set_context<Device>& context, std::shared_ptr<const tree_view<Device, Memory>> view,
               std::uint64_t sequence, std::uint16_t table, std::string_view from, std::optional<std::string_view> to,
               direction way)
-      : context_(context), view_(std::move(view)), sequence_(sequence), table_(table), from_(from), way_(way) {
+      : values_(context), view_(std::move(view)), sequence_(sequence), table_(table), from_(from), way_(way) {
     if (to) to_ = std::string(*to);
     add(typename Memory::source(view_->active));
     for (const auto& m : view_->frozen) add(typename Memory::source(m));
@@ -107,14 +81,14 @@ class cursor_body {
 
   [[nodiscard]] bool next() {
     for (;;) {
-      const std::optional<found_version> chosen = choose();
-      if (!chosen) return false;
+      const found_version* const chosen = choose();
+      if (chosen == nullptr) return false;
       if (way_ == direction::forward ? to_ && chosen->key >= *to_ : chosen->key < from_) return false;
       at_ = chosen->key;
       for (part& p : parts_)
         if (p.found && p.found->key == at_) p.is_old = true;
       if (chosen->kind == change_kind::erase) continue;
-      value_ = read_value(context_, *chosen);
+      values_.read(*chosen, value_);
       return true;
     }
   }
@@ -125,7 +99,8 @@ class cursor_body {
   struct part {
     std::unique_ptr<source> from;
     std::optional<found_version> found{};
-    bool is_old = true;  // the cursor has passed it
+    bool is_old = true;     // the cursor has passed it
+    bool can_step = false;  // the source's last result is `found`
   };
   template <class Source>
   void add(Source s) {
@@ -133,28 +108,35 @@ class cursor_body {
   }
 
   // The nearest key of all sources; if several sources have it, the newest one's version.
-  [[nodiscard]] std::optional<found_version> choose() {
+  [[nodiscard]] const found_version* choose() {
     const part* best = nullptr;
     for (part& p : parts_) {
-      if (std::exchange(p.is_old, false)) p.found = fetch(*p.from);
+      if (p.is_old) p.found = fetch(p);
+      p.is_old = false;
       if (!p.found) continue;
       if (best == nullptr ||
           (way_ == direction::forward ? p.found->key < best->found->key : p.found->key > best->found->key))
         best = &p;
     }
-    return best == nullptr ? std::nullopt : best->found;
+    return best == nullptr ? nullptr : &*best->found;
   }
-  [[nodiscard]] std::optional<found_version> fetch(source& s) const {
+  [[nodiscard]] std::optional<found_version> fetch(part& p) const {
+    source& s = *p.from;
     if (way_ == direction::forward) {
-      const version_name from = at_ ? version_name{table_, *at_, 0} : version_name{table_, from_, newest};
-      return next_key(s, from, table_, sequence_);
+      // Where a step fails, the source is searched again by the next call.
+      auto found = std::exchange(p.can_step, false)
+                       ? key_behind(s, *at_, table_, sequence_)
+                       : next_key(s, at_ ? version_name{table_, *at_, 0} : version_name{table_, from_, newest}, table_,
+                                  sequence_);
+      p.can_step = found.has_value();
+      return found;
     }
     const version_name end =
         to_ ? version_name{table_, *to_, newest} : version_name{static_cast<std::uint16_t>(table_ + 1), {}, newest};
     return previous_key(s, at_ ? version_name{table_, *at_, newest} : end, table_, sequence_);
   }
 
-  set_context<Device> context_;
+  value_run<Device> values_;
   std::shared_ptr<const tree_view<Device, Memory>> view_;
   std::uint64_t sequence_;
   std::uint16_t table_;

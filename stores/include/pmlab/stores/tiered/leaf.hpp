@@ -65,21 +65,21 @@ class leaf_source {
   explicit leaf_source(const leaf_list<Device>& leaves) : leaves_(&leaves) {}
 
   [[nodiscard]] std::optional<found_version> at_least(const version_name& name) {
-    for (std::size_t i = leaf_of(*leaves_, name); i < leaves_->size(); ++i) {
-      open(i);
-      std::optional<found_version> least;
-      for (auto& s : sources_)
-        if (auto v = s.at_least(name); v && (!least || v->name() < least->name())) least = std::move(v);
-      if (least) return least;
-    }
-    return std::nullopt;
+    const std::size_t first = leaf_of(*leaves_, name);
+    open(first);
+    for (part& p : parts_) p.head = p.source.at_least(name);
+    return least_from(first);
+  }
+  [[nodiscard]] std::optional<found_version> next() {
+    least_->head = least_->source.next();
+    return least_from(*opened_);
   }
   [[nodiscard]] std::optional<found_version> less(const version_name& name) {
     for (std::size_t i = leaf_of(*leaves_, name) + 1; i-- > 0;) {
       open(i);
       std::optional<found_version> greatest;
-      for (auto& s : sources_)
-        if (auto v = s.less(name); v && (!greatest || greatest->name() < v->name())) greatest = std::move(v);
+      for (part& p : parts_)
+        if (auto v = p.source.less(name); v && (!greatest || greatest->name() < v->name())) greatest = std::move(v);
       if (greatest) return greatest;
     }
     return std::nullopt;
@@ -88,13 +88,30 @@ class leaf_source {
  private:
   void open(std::size_t number) {
     if (opened_ == number) return;
-    sources_.clear();
-    for (const auto& s : (*leaves_)[number]->sets) sources_.emplace_back(s);
+    parts_.clear();
+    for (const auto& s : (*leaves_)[number]->sets) parts_.push_back({set_source<Device>(s), {}});
     opened_ = number;
+  }
+  // The least of the heads, or of those of the first leaf behind `number` that has versions.
+  [[nodiscard]] std::optional<found_version> least_from(std::size_t number) {
+    for (;;) {
+      least_ = nullptr;
+      for (part& p : parts_)
+        if (p.head && (least_ == nullptr || p.head->name() < least_->head->name())) least_ = &p;
+      if (least_ != nullptr) return least_->head;
+      if (++number >= leaves_->size()) return std::nullopt;
+      open(number);
+      for (part& p : parts_) p.head = p.source.at_least((*leaves_)[number]->begin());
+    }
   }
   const leaf_list<Device>* leaves_;
   std::optional<std::size_t> opened_;
-  std::vector<set_source<Device>> sources_;
+  struct part {
+    set_source<Device> source;
+    std::optional<found_version> head;  // its first version that was not returned, or was last
+  };
+  std::vector<part> parts_;
+  part* least_ = nullptr;  // the part of the last result
 };
 
 }  // namespace pmlab::stores::detail::tiered

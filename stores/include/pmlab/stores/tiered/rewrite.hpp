@@ -34,7 +34,8 @@ struct moved_version {
   found_version version{};
   bool is_of_root = false;
   std::uint64_t covers = 0;
-  blocks::buffer value{};  // whole blocks around it, if it is copied
+  std::shared_ptr<const blocks::buffer> blocks{};  // those around its value, if that is copied, and perhaps more
+  std::uint32_t begin = 0;                         // place of these in their segment
 };
 
 // Versions of several sets, in order, from a place to another.
@@ -51,7 +52,7 @@ class merged_sets {
     for (part& p : parts_)
       if (p.head && (least == nullptr || p.head->name() < least->head->name())) least = &p;
     if (least == nullptr || (end_ && !(least->head->name() < *end_))) return std::nullopt;
-    moved_version found{std::move(*least->head), least->is_of_root, 0, {}};
+    moved_version found{std::move(*least->head), least->is_of_root};
     least->head = least->source.next();
     return found;
   }
@@ -66,7 +67,8 @@ class merged_sets {
   std::vector<part> parts_;
 };
 
-// Reads many values at once: they are all over the drive. For one thread.
+// Reads many values at once: they are all over the drive. Those that follow one another there, too, are one request. For
+// one thread.
 template <blocks::device Device>
 class value_reader {
  public:
@@ -78,34 +80,64 @@ class value_reader {
   }
   // REQUIRES: `wanted` are at most `depth`. Throws pmlab::error: the drive fails.
   void read(std::span<moved_version* const> wanted, blocks::stream of) {
-    std::array<std::size_t, classes> submitted{};
-    for (moved_version* m : wanted) {
-      const value_place at = m->version.place;
-      const std::size_t c = index_of(class_of(at.segment));
-      const std::uint32_t skip = at.offset % on_.where.block_bytes;
-      m->value = blocks::buffer(round_up(std::uint64_t{skip} + m->version.value_bytes, on_.where.block_bytes));
-      const blocks::request r{blocks::operation::read,
-                              of,
-                              static_cast<std::uint32_t>(m->value.size() / on_.where.drives[c].block_bytes),
-                              on_.where.block_at(at.segment, at.offset - skip),
-                              m->value.data(),
-                              0};
-      submitted[c] += queues_[c]->submit({&r, 1});
+    // All memory is there before the first request: the drive writes to it until it has answered.
+    std::array<blocks::request, depth> requests;
+    std::array<std::size_t, depth> on{};
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++count) {
+      const std::uint32_t segment = wanted[i]->version.place.segment;
+      const std::size_t behind = end_of_neighbours(wanted, i);
+      const std::uint64_t begin = wanted[i]->version.place.offset / block() * block();
+      auto data = std::make_shared<blocks::buffer>(end_of(wanted[behind - 1]->version) - begin);
+      on[count] = index_of(class_of(segment));
+      requests[count] = {blocks::operation::read,
+                         of,
+                         static_cast<std::uint32_t>(data->size() / on_.where.drives[on[count]].block_bytes),
+                         on_.where.block_at(segment, static_cast<std::uint32_t>(begin)),
+                         data->data(),
+                         0};
+      for (; i < behind; ++i) {
+        wanted[i]->blocks = data;
+        wanted[i]->begin = static_cast<std::uint32_t>(begin);
+      }
     }
+    std::array<std::size_t, classes> submitted{};
+    for (std::size_t i = 0; i < count; ++i) submitted[on[i]] += queues_[on[i]]->submit({&requests[i], 1});
     std::errc failed{};
     for (std::size_t c = 0; c < classes; ++c)
       while (submitted[c] > 0) {
         std::array<blocks::completion, depth> done;
-        const std::size_t count = queues_[c]->reap(done, 1);
-        for (std::size_t i = 0; i < count; ++i)
+        const std::size_t ended = queues_[c]->reap(done, 1);
+        for (std::size_t i = 0; i < ended; ++i)
           if (done[i].error != std::errc{}) failed = done[i].error;
-        submitted[c] -= count;
+        submitted[c] -= ended;
       }
     if (failed != std::errc{})
       throw error("values cannot be read (" + blocks::describe(failed) + ")", "check the drives; nothing was changed");
   }
 
  private:
+  static constexpr std::uint64_t most_together = std::uint64_t{128} << 10;
+
+  [[nodiscard]] std::uint64_t block() const noexcept { return on_.where.block_bytes; }
+  // The block behind the value.
+  [[nodiscard]] std::uint64_t end_of(const found_version& v) const noexcept {
+    return round_up(std::uint64_t{v.place.offset} + v.value_bytes, block());
+  }
+  // One past the last value that follows `first` in the order of keys and, without a gap, on the drive.
+  [[nodiscard]] std::size_t end_of_neighbours(std::span<moved_version* const> wanted,
+                                              std::size_t first) const noexcept {
+    const value_place begin = wanted[first]->version.place;
+    std::size_t i = first + 1;
+    for (; i < wanted.size(); ++i) {
+      const found_version& before = wanted[i - 1]->version;
+      const found_version& v = wanted[i]->version;
+      if (v.place.segment != begin.segment || v.place.offset < before.place.offset + before.value_bytes) break;
+      if (v.place.offset > end_of(before) || end_of(v) - begin.offset > most_together) break;
+    }
+    return i;
+  }
+
   drive_pair<Device> on_;
   std::array<std::optional<typename Device::queue>, classes> queues_{};
 };
@@ -250,7 +282,7 @@ class leaf_rewriter {
       if (must_move(m)) wanted.push_back(&m);
     reader_.read(wanted, blocks::stream::values);
     for (moved_version& m : batch) {
-      if (m.value.size() > 0) copy(m);
+      if (m.blocks != nullptr) copy(m);
       if (writer_->bytes() >= piece_bytes_ && !writer_->ends_with(m.version)) {
         const std::uint32_t percent = now_.garbage_percent;
         finish_set(into);
@@ -271,8 +303,7 @@ class leaf_rewriter {
   }
   void copy(moved_version& m) {
     found_version& v = m.version;
-    const std::span<const std::byte> bytes =
-        std::as_const(m.value).bytes().subspan(v.place.offset % context_.where.block_bytes, v.value_bytes);
+    const std::span<const std::byte> bytes = m.blocks->bytes().subspan(v.place.offset - m.begin, v.value_bytes);
     check_value({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, v);
     const std::optional<value_place> to = values_.append(bytes);
     if (!to) {  // it stays, and its segment with it, until there is room

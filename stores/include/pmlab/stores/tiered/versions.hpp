@@ -1,7 +1,8 @@
 // A version of a key as a search finds it, and the searches that all sources of versions share.
 //
-// A source has at_least(name) and less(name), which return an optional found_version: the first at or after that place in
-// the order of versions, the last before it.
+// A source has at_least(name), next() and less(name), which return an optional found_version: the first at or after that
+// place in the order of versions, the one behind the result of the last at_least or next (REQUIRES: there was one), the last
+// before a place.
 #pragma once
 
 #include <pmlab/stores/tiered/layout.hpp>
@@ -41,8 +42,13 @@ struct found_version {
 class memtable_source {
  public:
   explicit memtable_source(std::shared_ptr<const memtable> table) : table_(std::move(table)) {}
-  [[nodiscard]] std::optional<found_version> at_least(const version_name& name) const {
-    return if_any(table_->at_least(name));
+  [[nodiscard]] std::optional<found_version> at_least(const version_name& name) {
+    at_ = table_->at_least(name);
+    return if_any(at_);
+  }
+  [[nodiscard]] std::optional<found_version> next() {
+    at_ = at_->next();
+    return if_any(at_);
   }
   [[nodiscard]] std::optional<found_version> less(const version_name& name) const { return if_any(table_->less(name)); }
 
@@ -64,6 +70,7 @@ class memtable_source {
     return of(n);
   }
   std::shared_ptr<const memtable> table_;
+  const memtable::node* at_ = nullptr;
 };
 
 // The newest version, up to `sequence`, of the first key of `table` at or after the place `from` that has one.
@@ -77,6 +84,20 @@ std::optional<found_version> next_key(Source& source, const version_name& from, 
   }
   if (v && v->table != table) v.reset();
   return v;
+}
+
+// The same for the first key behind `at`, the key of the source's last result. Steps, unless `at` has many versions or others
+// came between: then a search is shorter.
+template <class Source>
+std::optional<found_version> key_behind(Source& source, const std::string& at, std::uint16_t table,
+                                        std::uint64_t sequence) {
+  constexpr int most_steps = 8;
+  for (int i = 0; i < most_steps; ++i) {
+    std::optional<found_version> v = source.next();
+    if (!v || v->table != table) return std::nullopt;
+    if (v->key != at && v->sequence <= sequence) return v;
+  }
+  return next_key(source, {table, at, 0}, table, sequence);
 }
 
 // The newest version, up to `sequence`, of the last key of `table` before the place `to` that has one.
