@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <unistd.h>
 
 namespace pmlab::tests {
@@ -50,6 +51,31 @@ TEST(child_process, does_not_outlive_its_object) {
   }
   EXPECT_EQ(::kill(id, 0), -1);
   EXPECT_EQ(errno, ESRCH);
+}
+
+TEST(child_process, one_for_its_parent_does_nothing_when_that_ended_before_its_first_step) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  child_process parent = child_process::forked([&] {
+    static const pid_t id = ::getpid();
+    // A child that is slow to start.
+    ::pthread_atfork(nullptr, nullptr, [] {
+      while (::getppid() == id) ::usleep(1000);
+    });
+    const child_process child = child_process::forked_for_its_parent([&] {
+      if (::write(ends[1], "x", 1) != 1) ::abort();
+    });
+    ::_exit(0);  // the destructor would kill it
+  });
+  EXPECT_TRUE(parent.wait().is_success());
+  ::close(ends[1]);
+  char said = 0;
+  EXPECT_EQ(::read(ends[0], &said, 1), ssize_t{0}) << "it worked for nobody";
+  ::close(ends[0]);
+}
+
+TEST(child_process, one_for_its_parent_works_while_that_runs) {
+  EXPECT_EQ(child_process::forked_for_its_parent([] { ::_exit(3); }).wait().text(), "status 3");
 }
 
 TEST(child_process, work_in_one_is_described_by_how_it_ended) {

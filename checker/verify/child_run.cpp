@@ -34,7 +34,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -269,8 +268,6 @@ void warm_up(runner& rounds, round_options like) {
 }
 
 void run_rounds(const subject& kind, const std::function<bool(std::uint64_t, round_options&)>& next, double seconds) {
-  // Rounds that are lost to their program would go on for the whole budget.
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   lose_stdout();  // what the subject prints is no part of the report
   budget_of_child = seconds;
   deadline_of_child = real_now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(seconds));
@@ -322,7 +319,8 @@ class rounds_child {
         next_([&next, number, jobs](std::uint64_t round, round_options& options) {
           return next(round * jobs + number, options);
         }),
-        process_(child_process::forked([&] {
+        // Rounds that are lost to their program would go on for the whole budget.
+        process_(child_process::forked_for_its_parent([&] {
           board = board_;
           job = number;
           run_rounds(kind, next_, seconds);

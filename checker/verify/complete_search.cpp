@@ -21,7 +21,6 @@
 
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 namespace pmlab::verify {
@@ -83,7 +82,6 @@ child_outcome run_once(const subject& kind, const round_options& round, double s
 
 void be_part(const subject& kind, const round_options& round, double seconds, shared_search& shared,
              part_of_search& part) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   round_counts counts;
   const child_outcome outcome =
       run_once(kind, round, seconds, counts, [&](const round_counts& now) { part.counts = now.complete; });
@@ -175,7 +173,7 @@ complete_result search_completely(
       parts.push_back(std::make_unique<shared_object<part_of_search>>());
       part_of_search& part = **parts.back();
       const double left = std::max(request.budget_seconds - seconds_since(start), 0.1);
-      processes.push_back(child_process::forked([&] { be_part(kind, round, left, *shared, part); }));
+      processes.push_back(child_process::forked_for_its_parent([&] { be_part(kind, round, left, *shared, part); }));
     }
     for (bool going = true; going;) {
       going = false;

@@ -17,7 +17,6 @@
 
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/time.h>
 #include <time.h>
 #include <ucontext.h>
@@ -63,8 +62,6 @@ void on_fault(int signal, siginfo_t* /*info*/, void* context) {
 
 void recover_from(simulator::persistent_memory& memory, std::span<const std::uint32_t> choice,
                   const std::function<std::string()>& recover) {
-  // One that waits for ever would outlive the search.
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   board_of_child().process = ::getpid();
   simulator::machine& machine = simulator::the_machine();
   machine.on_violation = [](const std::string& what) {
@@ -107,7 +104,8 @@ std::string in_crashed_process(simulator::persistent_memory& memory, std::span<c
   std::optional<child_process> child;
   simulator::the_machine().as_first_thread([&] {
     const fork_permit permit;
-    child = child_process::forked([&] { recover_from(memory, choice, recover); });
+    // One that waits for ever would outlive the search.
+    child = child_process::forked_for_its_parent([&] { recover_from(memory, choice, recover); });
   });
   const exit_reason reason = child->wait();
   board_of_child().process = 0;

@@ -140,6 +140,54 @@ TEST_P(BlocksFile, InterruptedTransfersAreRepeated) {
   EXPECT_EQ(opened.failure(), "");
 }
 
+// A test's results are asked for where the system call is made: before submit returns, not at the reap.
+TEST(BlocksFileAtDepthOne, ReadsWithinSubmit) {
+  const scratch_file scratch{megabyte};
+  const planned_system system;
+  plan& planned = *system.planned;
+  planned_file opened(scratch.path(), {}, system);
+  buffer written(16 * 1024);
+  fill(written, 3);
+  synchronous(opened).write(5, written.bytes());
+
+  struct {
+    const char* name;
+    int number;          // of the failures
+    int failures;        // of the first calls
+    std::uint32_t most;  // bytes of a call
+    int transfers;       // calls
+    std::errc expected;
+  } const cases[] = {
+      {"whole", EIO, 0, ~0U, 1, std::errc{}},
+      {"in short transfers", EIO, 0, 4096, 4, std::errc{}},
+      {"interrupted", EINTR, 2, ~0U, 3, std::errc{}},
+      {"failed", EIO, 1, ~0U, 1, std::errc::io_error},
+  };
+  planned_file::queue queue(opened, 1);
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    buffer data(written.size());
+    planned.number = c.number;
+    planned.failures = c.failures;
+    planned.most_bytes = c.most;
+    planned.transfers = 0;
+    const request read{.what = operation::read, .count = 4, .first = 5, .data = data.data(), .tag = 7};
+    ASSERT_EQ(queue.submit({&read, 1}), 1U);
+    EXPECT_EQ(planned.failures, 0);
+    EXPECT_EQ(planned.transfers, c.transfers);
+    if (c.expected == std::errc{}) {
+      EXPECT_TRUE(std::ranges::equal(data.bytes(), written.bytes()));
+    }
+    EXPECT_EQ(queue.in_flight(), 1U);
+    EXPECT_EQ(queue.submit({&read, 1}), 0U) << "a queue of depth 1 took a second request";
+    std::array<completion, 1> done;
+    ASSERT_EQ(queue.reap(done, 1), 1U);
+    EXPECT_EQ(done[0].tag, 7U);
+    EXPECT_EQ(done[0].error, c.expected);
+  }
+  EXPECT_EQ(opened.failure(), "");
+}
+
 TEST_P(BlocksFile, AFailedReadOrWriteIsOneFailedRequest) {
   planned_file opened(scratch_.path(), options(), system_);
   planned_file::queue queue(opened, 4);

@@ -58,6 +58,19 @@ class child_process {
     ::_exit(0);
   }
 
+  // As forked, of a process that is of no use without this one: it is killed when the calling thread ends, also if that
+  // was before its first step.
+  template <class Work>
+  [[nodiscard]] static child_process forked_for_its_parent(Work&& work) {
+    const pid_t parent = ::getpid();
+    return forked([&] {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      // The signal comes only from an end that is still ahead.
+      if (::getppid() != parent) ::raise(SIGKILL);
+      std::forward<Work>(work)();
+    });
+  }
+
   // Runs the program at path `file`, whose arguments are `words`, its own name first. It ends with status 127 where it
   // cannot be run. Throws pmlab::error: no process can be made.
   [[nodiscard]] static child_process of_program(const std::string& file, std::vector<std::string> words) {
@@ -148,7 +161,6 @@ inline constexpr char child_returned = 'a', child_threw = 'r';
 inline void be_child(int to, const std::function<std::string()>& work, child_stderr complaints) {
   // A handler of the parent's would report a fault as the parent's.
   for (const int fatal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL}) ::signal(fatal, SIG_DFL);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
   if (complaints == child_stderr::lost)
@@ -199,7 +211,7 @@ inline bool read_from_child(int from, std::chrono::steady_clock::time_point dead
     throw error(std::string("cannot make a pipe: ") + std::strerror(errno), "close other programs");
   const descriptor from(ends[0]);
   descriptor to(ends[1]);
-  child_process child = child_process::forked([&] { detail::be_child(to.get(), work, complaints); });
+  child_process child = child_process::forked_for_its_parent([&] { detail::be_child(to.get(), work, complaints); });
   to = descriptor();
   std::string said;
   const bool in_time = detail::read_from_child(from.get(), std::chrono::steady_clock::now() + limit, said);

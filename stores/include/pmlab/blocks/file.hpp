@@ -42,9 +42,9 @@ namespace pmlab::blocks {
 
 // The way of requests to the kernel.
 enum class file_io : std::uint8_t {
-  automatic,  // io_uring, or threads where the kernel forbids it
-  io_uring,   // refused where the kernel forbids it
-  threads     // pread and pwrite
+  automatic,  // io_uring, or threads where the kernel forbids it; reads of a queue of depth 1: preadv by the caller
+  io_uring,   // each request; refused where the kernel forbids it
+  threads     // preadv and pwritev2; reads of a queue of depth 1 by the caller
 };
 
 // How a file or block device is opened.
@@ -89,7 +89,8 @@ class basic_file {
                .read_only = options.read_only,
                .system = std::move(system),
                .failed = {}},
-        threads_(options.threads) {
+        threads_(options.threads),
+        reads_at_depth_1_(options.io != file_io::io_uring) {
     check_geometry({.blocks = 1, .block_bytes = options.block_bytes}, state_.name);
     state_.file = opened(path);
     lock(path);
@@ -260,6 +261,7 @@ class basic_file {
 
   detail::file_state<System> state_;
   unsigned threads_;
+  bool reads_at_depth_1_;  // a queue of depth 1 reads within submit()
   bool pool_wanted_ = false;
   media::maker_process locked_by_;
   std::string no_ring_;
@@ -272,7 +274,12 @@ template <class System>
 class basic_file<System>::queue {
  public:
   // At most `depth` requests in flight, 1 to 32768. `device` outlives it. Throws pmlab::error: the kernel gives no ring.
-  queue(basic_file& device, unsigned depth) : device_(device), state_(device.state_), ready_(depth), under_way_(depth) {
+  queue(basic_file& device, unsigned depth)
+      : device_(device),
+        state_(device.state_),
+        reads_itself_(depth == 1 && device.reads_at_depth_1_),
+        ready_(depth),
+        under_way_(depth) {
     free_.reserve(depth);
     for (std::size_t slot = depth; slot > 0; --slot) free_.push_back(slot - 1);
     if (device.pool_wanted_)
@@ -314,6 +321,10 @@ class basic_file<System>::queue {
     if (state_.read_only && r.what != operation::read && r.what != operation::flush)
       return ready_.push({r.tag, std::errc::read_only_file_system});
     if (nothing_to_do) return ready_.push({r.tag, std::errc{}});
+    if (reads_itself_ && r.what == operation::read) {
+      detail::transfer read(r, state_.shape.block_bytes);
+      return ready_.push({r.tag, device_.perform(read)});
+    }
     const std::size_t slot = free_.back();
     free_.pop_back();
     under_way_[slot] = detail::transfer(r, state_.shape.block_bytes);
@@ -354,6 +365,8 @@ class basic_file<System>::queue {
 
   basic_file& device_;
   detail::file_state<System>& state_;
+  // A queue of depth 1 has no other request that a read could overlap with: one system call costs less than a ring's.
+  bool reads_itself_;
   completion_ring ready_;
   std::vector<detail::transfer> under_way_;  // by slot
   std::vector<std::size_t> free_;            // slots
