@@ -1,9 +1,13 @@
 // A key-value device whose process runs out of memory, at each allocation of each operation: what was answered is there,
 // what failed has changed nothing, and everything works again when there is memory, in this process and behind an opening.
+#include <pmlab/base/hash.hpp>
 #include <pmlab/base/random.hpp>
+#include <pmlab/cache/eviction/eviction.hpp>
+#include <pmlab/stores/kv_cache/shard.hpp>
 #include <pmlab/stores/kv_ssd/queue.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -180,6 +184,33 @@ TYPED_TEST(Memory, that_runs_out_ends_an_operation_of_a_queue_with_an_error) {
   }
   EXPECT_GT(failed, 50);
   this->expect_all("");
+}
+
+// A shard of a cache of pairs counts those that it has, whichever allocation of an addition fails.
+TEST(KvAllocations, ACacheCountsThePairsThatItHas) {
+  using stores::detail::kv_caching::name;
+  bool any_failed = true;
+  for (std::int64_t n = 0; any_failed; ++n) {
+    SCOPED_TRACE(n);
+    any_failed = false;
+    stores::detail::kv_caching::shard pairs(std::uint64_t{1} << 20, cache::eviction::lru);
+    std::vector<std::string> keys;
+    for (std::uint64_t i = 0; i < 100; ++i) {
+      keys.push_back("a key that is longer than a string keeps in itself " + std::to_string(i));
+      const auto value = std::make_shared<const std::vector<std::byte>>(100);
+      const bool threw = throws_at(n, [&] { pairs.add({mix_bits(i), 0, keys.back()}, value); });
+      any_failed = any_failed || one_has_failed;
+      EXPECT_TRUE(one_has_failed || !threw);
+    }
+    std::uint64_t found = 0;
+    for (std::uint64_t i = 0; i < keys.size(); ++i) {
+      const name of{mix_bits(i), 0, keys[i]};
+      found += pairs.find(of) != nullptr ? 1 : 0;
+      pairs.remove(of);
+    }
+    EXPECT_EQ(pairs.pairs(), 0U) << found << " of " << keys.size() << " were found";
+    EXPECT_EQ(found > 0, n > 0);
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <pmlab/media/dram.hpp>
 #include <pmlab/stores/tiered.hpp>
 #include <pmlab/stores/tiered/memory.hpp>
+#include <pmlab/stores/tiered/read_cache.hpp>
 
 #include "stores/tests/tiered_store.hpp"
 #include "support/failing_allocations.hpp"
@@ -209,6 +210,33 @@ void fail_each_read() {
 TEST(TieredAllocations, AReadThrowsOrAnswers) {
   fail_each_read<logged>();
   fail_each_read<remembered>();
+}
+
+// The cache of a store keeps what it finds, and counts that, whichever allocation of an addition fails.
+TEST(TieredAllocations, ACacheKeepsOnlyWhatItFinds) {
+  using stores::detail::tiered::cached_name;
+  bool any_failed = true;
+  for (std::int64_t n = 0; any_failed; ++n) {
+    SCOPED_TRACE(n);
+    any_failed = false;
+    stores::detail::tiered::read_cache cache(8192);
+    std::vector<std::weak_ptr<const std::uint64_t>> added;
+    for (std::uint64_t i = 0; i < 40; ++i) {
+      const auto what = std::make_shared<const std::uint64_t>(i);
+      added.push_back(what);
+      const attempt a = with_failure_at(n, [&] { cache.add({0, i}, what, 1000); });
+      any_failed = any_failed || a.failed;
+    }
+    std::size_t found = 0;
+    for (std::uint64_t i = 0; i < added.size(); ++i) {
+      const bool is_found = cache.find<std::uint64_t>(cached_name{0, i}) != nullptr;
+      EXPECT_EQ(is_found, !added[i].expired()) << "entry " << i;
+      found += is_found ? 1 : 0;
+    }
+    EXPECT_GE(cache.bytes(), 1000 * found);
+    EXPECT_LE(cache.bytes(), cache.most_bytes());
+    EXPECT_TRUE(any_failed || found > 0);
+  }
 }
 
 // Opening throws, or opens.

@@ -265,6 +265,33 @@ TEST(Tiered, LosesNoMoreThanTheBound) {
     for (std::uint64_t seed = 1; seed <= 6; ++seed) lose(seed, bound);
 }
 
+// Whoever makes changes durable: those that were older than the bound then are counted, and how old they were.
+TEST(Tiered, CountsChangesThatBecameDurableTooLate) {
+  struct way {
+    const char* name;
+    void (*make_durable)(store&);
+  };
+  constexpr std::array<way, 4> ways{{{"sync", [](store& db) { db.sync(); }},
+                                     {"a step of the flusher", [](store& db) { static_cast<void>(db.step()); }},
+                                     {"an ingest", [](store& db) { db.compact(); }},
+                                     {"a put that is synced", [](store& db) { db.table("t").put_synced("b", "1"); }}}};
+  for (const way& w : ways)
+    for (const auto age : {9ms, 15ms}) {
+      SCOPED_TRACE(w.name + std::string(" behind ") + std::to_string(age.count()) + " ms");
+      machine m;
+      auto options = small_options();
+      options.loss = {.at_most = 10ms, .or_bytes = 1 << 20};
+      auto db = m.open(options);
+      db->table("t").put("a", "1");
+      m.time.advance(static_cast<std::uint64_t>(age.count()) * 1'000'000'000);
+      w.make_durable(*db);
+      const stores::tiered_stats s = db->stats();
+      EXPECT_EQ(s.durable, s.sequence);
+      EXPECT_EQ(s.longest_loss, age);
+      EXPECT_EQ(s.late_flushes, age > 10ms ? 1U : 0U);
+    }
+}
+
 // A clock that its user sets: the time of `true_time`, and what was added to it.
 struct set_clock {
   static constexpr std::string_view kind = "set";

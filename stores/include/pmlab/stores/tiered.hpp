@@ -375,6 +375,7 @@ class tiered {
     const detail::tiered::drive_header header = open_parts(drives, devices);
     tree_.emplace(detail::tiered::drive_pair<Device>{devices, detail::tiered::areas_of(header, devices)}, header,
                   options_, moments_, memory_.get());
+    log().when_durable([this](std::uint64_t oldest) { count_age(oldest); });
     moments_.publish(tree_->recover(header.store, behind));
     if (options_.background && !options_.read_only) start();
   }
@@ -511,11 +512,10 @@ class tiered {
     }
     if (options_.background) slow_down();
   }
-  // Makes all changes durable, and counts how old the oldest one became. Throws pmlab::error if the drive fails.
-  void flush() {
-    const std::uint64_t oldest = log().not_durable().oldest;
-    log().flush();
-    if (oldest == tiered_log::never) return;
+  // Makes all changes durable. Throws pmlab::error if the drive fails.
+  void flush() { log().flush(); }
+  // Changes became durable, the oldest of which was acknowledged then: by a flush of a thread, a writer or an ingest.
+  void count_age(std::uint64_t oldest) noexcept {
     const std::uint64_t now = clock_.now();
     const std::uint64_t age = now > oldest ? now - oldest : 0;
     if (age > 2 * half_bound()) late_flushes_.fetch_add(1, std::memory_order_relaxed);

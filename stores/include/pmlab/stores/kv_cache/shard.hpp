@@ -59,11 +59,12 @@ class shard {
   // Adds the pair. REQUIRES: it has no entry. False: it is larger than the shard.
   bool add(const name& of, shared_value value) {
     const std::uint64_t bytes = bytes_of(of.key, value);
+    entry made{std::string(of.key), std::move(value), of.hash, of.space};  // all memory, before a count changes
     if (bytes + table_bytes() > most_bytes_) return false;
     if (is_crowded() && table_bytes(more_sets()) + held_bytes_ + bytes <= most_bytes_) grow();
     if (set& own = set_of(of.hash); own.used == all) evict(own);
     while (table_bytes() + held_bytes_ + bytes > most_bytes_) evict_next();
-    place(of, std::move(value));
+    place(std::move(made));
     return true;
   }
   // REQUIRES: it has an entry. The entry goes if the shard has no room.
@@ -125,12 +126,13 @@ class shard {
     return static_cast<cache::tag_type>(e.hash >> below & ((1U << cache::tag_bits) - 1));
   }
 
-  void place(const name& of, shared_value value) {
-    set& s = set_of(of.hash);
+  // REQUIRES: its set has a free way.
+  void place(entry made) noexcept {
+    set& s = set_of(made.hash);
     const auto way = static_cast<unsigned>(std::countr_one(s.used));
-    held_bytes_ += bytes_of(of.key, value);
+    held_bytes_ += bytes_of(made.key, made.value);
     ++pairs_;
-    s.entries[way] = {std::string(of.key), std::move(value), of.hash, of.space};
+    s.entries[way] = std::move(made);
     s.used |= 1U << way;
     policy_.filled(s.state, way, tag_of(s.entries[way]));
   }
@@ -176,9 +178,8 @@ class shard {
       for (unsigned way = 0; way < cache::ways; ++way) {
         if ((s.used & 1U << way) == 0) continue;
         entry& e = s.entries[way];
-        const name of{e.hash, e.space, e.key};
         if (set& target = set_of(e.hash); target.used == all) evict(target);
-        place(of, std::move(e.value));
+        place(std::move(e));
       }
   }
 

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <list>
 #include <memory>
@@ -85,6 +86,10 @@ class log {
     }
   }
 
+  // `tell(oldest)` is called behind each flush that has made changes durable, whoever asked: `oldest` is when the
+  // first of them was acknowledged. It may not throw. REQUIRES: no flush is under way.
+  void when_durable(std::function<void(std::uint64_t)> tell) { tell_ = std::move(tell); }
+
   // The manifest of this version is durable: groups that are written from now on have its number. From any thread.
   void manifest_is(std::uint64_t version) noexcept { generation_.store(version, std::memory_order_relaxed); }
 
@@ -144,11 +149,15 @@ class log {
       failed_.store(true, std::memory_order_relaxed);
       throw;
     }
-    const std::scoped_lock lock(mutex_);
-    durable_ = unflushed_;  // (L2)
-    dirty_ -= std::exchange(dirty_taken_, 0);
-    taken_oldest_ = never;
+    std::uint64_t oldest = never;
+    {
+      const std::scoped_lock lock(mutex_);
+      durable_ = unflushed_;  // (L2)
+      dirty_ -= std::exchange(dirty_taken_, 0);
+      oldest = std::exchange(taken_oldest_, never);
+    }
     failed_.store(false, std::memory_order_relaxed);
+    if (oldest != never && tell_) tell_(oldest);
   }
   // The last flush failed.
   [[nodiscard]] bool has_failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
@@ -281,6 +290,8 @@ class log {
   segment_map& segments_;
   media_class preferred_;
   std::atomic<std::uint64_t> generation_{0};
+
+  std::function<void(std::uint64_t)> tell_;
 
   std::mutex flush_mutex_;
   std::atomic<bool> failed_{false};

@@ -14,9 +14,10 @@ namespace pmlab::stores {
 
 // What a crash may take: changes acknowledged less than `at_most` before it. A flush begins when the oldest change that is
 // not durable is half as old, or when `or_bytes` are not durable. Where the flusher gets too little of a processor, a
-// writer flushes when it is five eighths as old. So the bound holds while a flush takes no longer than the rest and a thread
-// of the process runs; `tiered_stats::late_flushes` counts those that took longer. Writers wait when twice `or_bytes` are
-// not durable.
+// writer flushes when it is five eighths as old. So the bound holds while a flush takes no longer than the rest, and a
+// thread that makes changes, or the flusher, runs; `tiered_stats::late_flushes` counts those that took longer. A
+// flusher that loses its processor in the middle of a flush makes that one longer. Writers wait when twice `or_bytes`
+// are not durable.
 struct loss_bound {
   std::chrono::nanoseconds at_most = std::chrono::milliseconds(100);  // 10 us to 1 h
   std::uint64_t or_bytes = std::uint64_t{8} << 20;                    // at least 1
@@ -59,7 +60,7 @@ struct tiered_stats {
   std::uint64_t free_segments = 0;        // of these
   std::uint64_t staging_used_bytes = 0;   // segments that are not free
   std::uint64_t capacity_used_bytes = 0;  // likewise
-  std::uint64_t late_flushes = 0;         // since it was opened, that ended when a change was older than the loss bound
+  std::uint64_t late_flushes = 0;         // flushes of any thread that end when a change is older than the loss bound
   std::chrono::nanoseconds longest_loss{0};  // since it was opened: the greatest age of a change that became durable
   std::uint64_t log_segments = 0;            // that replay would read
   std::uint64_t snapshots = 0;               // that are held

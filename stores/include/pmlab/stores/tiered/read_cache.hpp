@@ -17,6 +17,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -67,20 +68,24 @@ class read_cache {
     return std::static_pointer_cast<const T>(std::move(found));
   }
 
-  // Keeps it, if its `bytes` of memory are not too many. What must leave for it, leaves.
+  // Keeps it, if its `bytes` of memory are not too many. What must leave for it, leaves. Throws std::bad_alloc: it is
+  // not kept.
   void add(const cached_name& name, std::shared_ptr<const void> what, std::size_t bytes) {
     if (shards_.empty()) return;
     bytes += overhead;
     shard& s = shard_of(name);
     if (bytes > s.most / 4) return;
     std::list<entry> gone;  // ends without the lock
+    // (N1) < (N2): all memory is there before a queue, or a count, changes.
+    std::list<entry> fresh;
+    fresh.push_front({name, std::move(what), bytes, 0});
     const std::scoped_lock lock(s.mutex);
     if (s.where.count(name) > 0) return;
     while (s.bytes + bytes > s.most) evict(s, gone);
-    const bool was_here = s.forget(name);
+    s.where.emplace(name, fresh.begin());  // (N1)
+    const bool was_here = s.forget(name);  // (N2)
     std::list<entry>& queue = was_here ? s.main : s.small;
-    queue.push_front({name, std::move(what), bytes, 0});
-    s.where.emplace(name, queue.begin());
+    queue.splice(queue.begin(), fresh);
     s.bytes += bytes;
     if (!was_here) s.small_bytes += bytes;
     bytes_.fetch_add(bytes, std::memory_order_relaxed);
@@ -128,14 +133,17 @@ class read_cache {
       gone_where.erase(at);
       return true;
     }
-    void remember(const cached_name& name) {
-      gone.push_front(name);
-      gone_where.emplace(name, gone.begin());
+    // A name that there is no memory for is not remembered.
+    void remember(const cached_name& name) noexcept try {
+      std::list<cached_name> fresh{name};
+      gone_where.emplace(name, fresh.begin());
+      gone.splice(gone.begin(), fresh);
       // As many names as entries: their memory is part of the entries'.
       while (gone.size() > where.size() + 1) {
         gone_where.erase(gone.back());
         gone.pop_back();
       }
+    } catch (const std::bad_alloc&) {
     }
   };
   struct counts {
@@ -151,7 +159,7 @@ class read_cache {
   }
 
   // One entry leaves to `gone`, or moves to the main queue.
-  void evict(shard& s, std::list<entry>& gone) {
+  void evict(shard& s, std::list<entry>& gone) noexcept {
     const bool from_small = !s.small.empty() && (s.small_bytes > s.most / 10 || s.main.empty());
     std::list<entry>& queue = from_small ? s.small : s.main;
     const auto last = std::prev(queue.end());
