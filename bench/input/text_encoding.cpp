@@ -8,6 +8,20 @@ namespace {
 
 using namespace std::string_view_literals;
 
+// Without a mark: line ends of four bytes, of which the others are zero, as are the upper half of all characters.
+std::string_view unmarked_utf32(std::string_view start) {
+  const auto halves_are_zero = [start](std::size_t first) {
+    for (std::size_t i = 0; i < start.size(); ++i)
+      if (i % 4 / 2 == first / 2 && start[i] != '\0') return false;
+    return true;
+  };
+  for (std::size_t i = 0; i + 4 <= start.size(); i += 4) {
+    if (start.substr(i, 4) == "\n\0\0\0"sv && halves_are_zero(2)) return "UTF-32LE";
+    if (start.substr(i, 4) == "\0\0\0\n"sv && halves_are_zero(0)) return "UTF-32BE";
+  }
+  return {};
+}
+
 // Without a mark: line ends of two bytes, and every second byte is zero. Empty: it is another encoding.
 std::string_view unmarked_utf16(std::string_view start) {
   const auto second_bytes_are_zero = [start](std::size_t first) {
@@ -28,6 +42,7 @@ std::string_view wide_encoding(std::string_view start) {
   // UTF-32 first: its mark begins with that of UTF-16.
   if (start.starts_with("\xff\xfe\0\0"sv) || start.starts_with("\0\0\xfe\xff"sv)) return "UTF-32";
   if (start.starts_with("\xff\xfe"sv) || start.starts_with("\xfe\xff"sv)) return "UTF-16";
+  if (const std::string_view found = unmarked_utf32(start); !found.empty()) return found;
   return unmarked_utf16(start);
 }
 

@@ -22,6 +22,12 @@
 
 namespace pmlab {
 
+// Whether `file` is what standard output leads to.
+inline bool is_standard_output(const struct stat& file) noexcept {
+  struct stat out {};
+  return ::fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == file.st_dev && out.st_ino == file.st_ino;
+}
+
 // Where the bytes are written, by the kind of `path`:
 //
 //   nothing, or a regular file   a new file in the same folder, which gets the name in finish()
@@ -94,11 +100,6 @@ class output_file {
   [[noreturn]] void fail(int number) const {
     throw error("cannot write " + name() + ": " + std::strerror(number),
                 "check the path, its permissions and its space");
-  }
-
-  static bool is_standard_output(const struct stat& file) noexcept {
-    struct stat out {};
-    return ::fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == file.st_dev && out.st_ino == file.st_ino;
   }
 
   // Owner and mode of the file that is replaced, as far as this process may set them.

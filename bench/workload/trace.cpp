@@ -60,6 +60,16 @@ namespace {
 // A trace of a cache: it has no load of its own.
 [[nodiscard]] bool is_of_cache(trace_format format) noexcept { return !difference_of(format).empty(); }
 
+// Whether a line end of another kind is in the line, and behind it the beginning of another operation.
+[[nodiscard]] bool hides_operation(std::string_view line) {
+  using namespace std::string_view_literals;
+  constexpr std::string_view other_ends = "\r\0"sv;
+  for (std::size_t at = line.find_first_of(other_ends); at != std::string_view::npos;
+       at = line.find_first_of(other_ends, at + 1))
+    if (detail::format_of_line(line.substr(at + 1))) return true;
+  return false;
+}
+
 // Sorts the operations of one or more files into load and run, see trace.hpp.
 class trace_builder {
  public:
@@ -165,6 +175,7 @@ class trace_builder {
       // YCSB's values may have any length; what is read is before them.
       if (read && !lines.is_whole() && &parser != parsers_[static_cast<std::size_t>(trace_format::ycsb)].get())
         throw detail::malformed_line("a line of at most 256 KiB");
+      if (read && hides_operation(line)) throw detail::malformed_line("one kind of line ends in the whole file");
       if (read && !add(*read)) refuse_so_many(lines.place());
       return read.has_value();
     } catch (const detail::malformed_line& expected) {

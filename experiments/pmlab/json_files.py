@@ -5,7 +5,7 @@ import math
 import sys
 
 from .errors import Failure
-from .texts import STANDARD_OUTPUT, printable, read_text, write_text
+from .texts import is_standard_output, printable, read_text, write_text
 
 
 def read_json(path):
@@ -42,4 +42,4 @@ def _printable(value):
 
 def table_beside(path):
     """Where a table goes whose JSON goes to `path`: standard error, if that is standard output."""
-    return sys.stderr if path == STANDARD_OUTPUT else sys.stdout
+    return sys.stderr if path and is_standard_output(path) else sys.stdout

@@ -44,6 +44,9 @@ def _wide_encoding(data):
         if data.startswith(mark):
             return encoding
     start = data[:4096]
+    for zero, encoding in (((2, 3), "UTF-32LE"), ((0, 1), "UTF-32BE")):
+        if len(start) > 3 and not any(any(start[place::4]) for place in zero):
+            return encoding
     for first, encoding in ((1, "UTF-16LE"), (0, "UTF-16BE")):
         if len(start) > 3 and not any(start[first::2]):
             return encoding
@@ -83,10 +86,14 @@ def _cannot_write(path, reason, remedy):
     return Failure(f"cannot write results to {printable(path)}: {reason}", remedy)
 
 
-def _is_standard_output(path):
+def is_standard_output(path):
+    """Whether `path` is "-", or leads to what standard output leads to, as /dev/stdout does. Nothing mixes in /dev/null."""
+    if path == STANDARD_OUTPUT:
+        return True
     try:
-        return path == STANDARD_OUTPUT or os.path.samestat(os.stat(path), os.fstat(1))
-    except (OSError, ValueError):
+        status = os.stat(path)
+        return os.path.samestat(status, os.fstat(1)) and not os.path.samestat(status, os.stat(os.devnull))
+    except (OSError, TypeError, ValueError):
         return False
 
 
@@ -114,7 +121,7 @@ def check_writable(path):
     """Raises Failure if `write_text` will not be able to write there: it is better known before a long measurement."""
     path = str(path)
     try:
-        if path == STANDARD_OUTPUT:
+        if is_standard_output(path):
             if _is_full_device(os.fstat(1)):
                 raise _cannot_write("standard output", "No space left on device", "give it a file or a pipe")
             return
@@ -184,7 +191,7 @@ def write_text(path, text):
     replaced as a whole. Raises Failure: not all of it could be written, and the old file is as it was."""
     data = printable(text).encode("utf-8")
     try:
-        if _is_standard_output(str(path)):
+        if is_standard_output(str(path)):
             sys.stdout.flush()
             sys.stdout.buffer.write(data)
         elif os.path.exists(path) and not os.path.isfile(path):

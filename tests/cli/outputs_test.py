@@ -98,6 +98,43 @@ class Outputs(ProgramTest):
         self.assertIn(" M/s ", done.stderr)
         self.assertFalse(os.path.exists("-"))
 
+    def test_a_path_to_standard_output_is_standard_output(self):
+        # A pipe by its name, and the file that the shell opened.
+        path = self.file("r.json")
+        with open(path, "wb") as out:
+            for name, to in (("/dev/stdout", subprocess.PIPE), (path, out)):
+                with self.subTest(name):
+                    done = subprocess.run([PMLAB, *SMALL, "--json", name], stdout=to, stderr=subprocess.PIPE, check=False)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertIn(b" M/s ", done.stderr)
+                    if to == subprocess.PIPE:
+                        self.assert_is_results(done.stdout)
+        with open(path, encoding="utf-8") as f:
+            self.assert_is_results(f.read())
+        with open(path, "wb") as out:
+            done = subprocess.run([PMLAB, "compare", path, path, "--json", path], stdout=out, stderr=subprocess.PIPE, check=False)
+        self.assertEqual((done.returncode, done.stderr.count(b"pmlab: error:")), (1, 1), "the shell emptied it")
+        self.assert_fails(2, ["--json - and --csv /dev/stdout would both"], *SMALL, "--json", "-", "--csv", "/dev/stdout")
+
+    def test_closed_streams(self):
+        for words in ((*SMALL, "--json", self.file("r.json")), ("list",), ("compare", "--help"), ("run", "--list")):
+            for closed in ((1,), (1, 2), (0, 1, 2)):
+                with self.subTest(words=words, closed=closed):
+                    done = subprocess.run([PMLAB, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False,
+                                          preexec_fn=lambda numbers=closed: [os.close(n) for n in numbers])
+                    self.assertEqual(done.returncode, 1)
+                    if 2 not in closed:
+                        self.assertIn(b"cannot write to standard output", done.stderr)
+                        self.assertNotIn(b"Traceback", done.stderr)
+        with open(self.file("r.json"), encoding="utf-8") as f:
+            self.assert_is_results(f.read())
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "there is no /dev/full")
+    def test_a_full_standard_error_ends_nothing_early(self):
+        with open("/dev/full", "wb", buffering=0) as full:
+            done = subprocess.run([PMLAB, "list"], stdout=full, stderr=full, check=False)
+        self.assertEqual(done.returncode, 1)
+
     def test_a_table_with_commas(self):
         done = self.assert_works(*SMALL, "--index", "cache(cceh,mode=serial)", "--repeat", "2", "--csv", "-", "--json",
                                  self.file("r.json"))

@@ -107,6 +107,23 @@ class Run(ProgramTest):
         self.assertIn("4 cells ran, 0 were there", done.stdout)
         self.assertEqual(self.raw("small/dram")["options"]["operations"], 2000)
 
+    def test_resume_runs_what_has_damaged_results(self):
+        experiment = self.experiment()
+        self.run_it(experiment)
+        raw = os.path.join(self.file("out"), "raw", "small")
+        first, second, third, fourth = (os.path.join(raw, name) for name in sorted(os.listdir(raw)))
+        with open(first, encoding="utf-8") as f:
+            whole = f.read()
+        with open(fourth, encoding="utf-8") as f:
+            of_another = f.read()
+        for path, content in ((first, whole[:len(whole) // 2]), (second, ""), (third, of_another)):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(content)
+        done = self.run_it(experiment, "--resume")
+        self.assertIn("3 cells ran, 1 were there", done.stdout)
+        with open(third, encoding="utf-8") as f:
+            self.assertNotEqual(f.read(), of_another)
+
     def test_resume_after_a_kill(self):
         # Cells with a thousand repeats take minutes: the run is killed before they end.
         slow = SMALL.format(operations="1k").replace('operations = "1k"', 'seconds = "0.05"').replace(

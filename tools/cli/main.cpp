@@ -2,6 +2,7 @@
 #include "tools/cli/command.hpp"
 #include "tools/cli/old_names.hpp"
 #include "tools/cli/simulated_program.hpp"
+#include "tools/cli/standard_streams.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/suggest.hpp>
 #include "bench/support/build_info.hpp"
@@ -26,7 +27,9 @@ namespace {
 
 int complain(std::string_view problem, int status) {
   const std::string who = "pmlab: error:";
-  fmt::print(stderr, "{} {}\n", shows_colours(stderr) ? reddened(who, who) : who, problem);
+  // Nothing is thrown where standard error is full: the status still tells.
+  const std::string line = fmt::format("{} {}\n", shows_colours(stderr) ? reddened(who, who) : who, problem);
+  std::fputs(line.c_str(), stderr);
   return status;
 }
 
@@ -145,6 +148,7 @@ int end(int status) {
 }  // namespace pmlab::cli
 
 int main(int count, char** values) {
+  pmlab::cli::hold_closed_streams();
   try {
     pmlab::cli::start_program(values);
     return pmlab::cli::end(pmlab::cli::run({values + 1, values + count}));

@@ -12,9 +12,11 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
@@ -30,12 +32,24 @@ constexpr const char* standard_output = "-";
   throw error("cannot write results to " + path + ": " + why, remedy);
 }
 
+// "-", or a path to what standard output leads to, such as /dev/stdout. Nothing mixes in /dev/null.
+bool is_on_standard_output(const std::string& path) {
+  struct stat file {};
+  if (path == standard_output) return true;
+  if (path.empty() || ::stat(path.c_str(), &file) != 0) return false;
+  const bool is_null = S_ISCHR(file.st_mode) && file.st_rdev == makedev(1, 3);
+  return !is_null && is_standard_output(file);
+}
+
 // /dev/full, which takes nothing; what another device takes is not known before.
 bool is_full_device(const struct stat& file) { return S_ISCHR(file.st_mode) && file.st_rdev == makedev(1, 7); }
 
 void check_standard_output() {
   struct stat out {};
-  if (::fstat(STDOUT_FILENO, &out) != 0) refuse("standard output", "it is closed", "give it a file or a pipe");
+  // A closed one is held by a descriptor that cannot be written to (standard_streams.hpp).
+  const int access = ::fcntl(STDOUT_FILENO, F_GETFL);
+  if (access < 0 || (access & O_ACCMODE) == O_RDONLY || ::fstat(STDOUT_FILENO, &out) != 0)
+    refuse("standard output", "it is closed", "give it a file or a pipe");
   if (is_full_device(out)) refuse("standard output", std::strerror(ENOSPC), "give it a file or a pipe");
 }
 
@@ -84,7 +98,7 @@ void refuse_one_file_twice(const std::vector<output_path>& outputs) {
   std::vector<std::pair<std::filesystem::path, const char*>> seen;
   for (const output_path& o : outputs) {
     std::error_code unknown;
-    if (o.path.empty() || o.path == standard_output || std::filesystem::is_other(o.path, unknown)) continue;
+    if (o.path.empty() || is_on_standard_output(o.path) || std::filesystem::is_other(o.path, unknown)) continue;
     const std::filesystem::path file = std::filesystem::weakly_canonical(end_of_links(o.path), unknown);
     for (const auto& [other, option] : seen)
       if (file == other && !unknown)
@@ -107,14 +121,15 @@ std::string failure_of(const output_text& file) {
 }  // namespace
 
 void check_outputs(const std::vector<output_path>& outputs) {
-  const char* first = nullptr;
+  std::optional<std::string> first;  // "--json -"
   for (const output_path& o : outputs) {
-    if (o.path == standard_output && first != nullptr)
-      throw error(fmt::format("{} - and {} - would both write to standard output", first, o.option),
+    const bool is_on_output = is_on_standard_output(o.path);
+    if (is_on_output && first)
+      throw error(fmt::format("{} and {} {} would both write to standard output", *first, o.option, o.path),
                   "give one of them a file");
-    if (o.path == standard_output) {
+    if (is_on_output) {
       check_standard_output();
-      first = o.option;
+      first = fmt::format("{} {}", o.option, o.path);
     } else if (!o.path.empty()) {
       check_writable(o.path);
     }
@@ -130,7 +145,7 @@ int write(const run_end& end) {
   for (const output_text& file : end.files)
     if (std::string why = failure_of(file); !why.empty()) not_written.push_back(std::move(why));
   const bool is_taken =
-      std::ranges::any_of(end.files, [](const output_text& file) { return file.path == standard_output; });
+      std::ranges::any_of(end.files, [](const output_text& file) { return is_on_standard_output(file.path); });
   std::FILE* const shown = is_taken ? stderr : stdout;
   fmt::print(shown, "{}", shows_colours(shown) ? reddened(end.table, "INVALID") : end.table);
   std::fflush(stdout);

@@ -143,6 +143,8 @@ TEST_F(input_files, what_cannot_be_read_is_refused_with_its_name_and_a_remedy) {
       {"UTF-16 without a mark", "o\0n\0e\0\n\0t\0w\0o\0\n\0"s, {"UTF-16LE", "iconv"}},
       {"UTF-16, the other one, without a mark", "\0o\0n\0e\0\n\0t"s, {"UTF-16BE", "iconv"}},
       {"UTF-32", "\xff\xfe\0\0o\0\0\0"s, {"UTF-32", "iconv"}},
+      {"UTF-32 without a mark", "o\0\0\0\n\0\0\0"s, {"UTF-32LE", "iconv -f UTF-32LE -t UTF-8"}},
+      {"UTF-32, the other one, without a mark", "\0\0\0o\0\0\0\n"s, {"UTF-32BE", "iconv"}},
       {"UTF-16 in gzip", gzip_of("\xff\xfeo\0\n\0"s), {"UTF-16", "iconv"}},
   };
   for (const auto& c : cases) {

@@ -202,6 +202,21 @@ TEST_F(trace_formats, kvcache) {
   }
 }
 
+TEST_F(trace_formats, operations_behind_a_line_end_of_another_kind_are_not_lost) {
+  using namespace std::string_literals;
+  const std::string lines[] = {"READ usertable user1 [ ]\rREAD usertable user2 [ ]\n"s,
+                               "READ usertable user1 [ ]\0READ usertable user2 [ ]\n"s,
+                               "0,a,1,1,1,get,0\r0,b,1,1,1,get,0\n"s, "0,a,1,1,1,get,0\0000,b,1,1,1,get,0\n"s};
+  for (const std::string& line : lines) {
+    const std::string first = line.substr(0, line.find_first_of("\r\0"s)) + "\n";
+    const std::string said = refusal(first + line + first);
+    EXPECT_NE(said.find(":2: malformed line"), std::string::npos) << said;
+    EXPECT_NE(said.find("one kind of line ends"), std::string::npos) << said;
+  }
+  // Values may hold what ends no operation.
+  EXPECT_EQ(refusal("READ usertable user1 [ f=a\rb ]\nREAD usertable user1 [ ]\n"), "");
+}
+
 TEST_F(trace_formats, operations_that_the_memory_does_not_hold_are_refused_before) {
   const std::string said = refusal("1,GET,0,1,16\n1,GET,0,1000000000000,16\n", {.most_operations = 1000});
   EXPECT_NE(said.find(":2: the trace has more than the 1,000 operations"), std::string::npos) << said;

@@ -7,7 +7,7 @@ from .. import arguments, errors, processes, programs
 from ..errors import Failure
 from ..json_files import read_json, table_beside, write_json
 from ..spelling import nearest, shell_form
-from ..texts import check_writable
+from ..texts import check_writable, is_standard_output
 from .catalogue import every_claim
 from .drive import CASES, measure_drive
 from .evidence import Evidence
@@ -158,7 +158,7 @@ def _judge_memory(given, chosen, command):
     judgements = [judge(claim, evidence) for claim in chosen]
     if given.json:
         write_json(given.json, verdicts_to_json(judgements, evidence, command, given.results_of))
-    table = table_beside(given.json if given.json == "-" else given.results)
+    table = table_beside(given.json if given.json and is_standard_output(given.json) else given.results)
     print(verdicts_table(judgements, evidence), end="", file=table)
     lacking = [j.claim.id for j in judgements if j.verdict == NOT_MEASURED]
     if not lacking:

@@ -2,10 +2,10 @@
 
 from ..arguments import Parser
 from ..errors import FAILURE, SUCCESS, Failure
-from ..json_files import STANDARD_OUTPUT, write_json
+from ..json_files import write_json
 from ..report.quantities import QUANTITIES
 from ..spelling import nearest
-from ..texts import check_writable
+from ..texts import check_writable, is_standard_output
 from . import figures, table
 from .judging import LEVEL
 
@@ -79,8 +79,9 @@ def main(arguments):
     if not rows:
         raise Failure(f"{given.A} and {given.B} have no figure in common",
                       "give results of the same indexes, phases, threads and medium", FAILURE)
+    shows_table = not (given.json and is_standard_output(given.json))
     if given.json:
         write_json(given.json, table.document(rows, first, second, (given.A, given.B)))
-    if given.json != STANDARD_OUTPUT:
+    if shows_table:
         _say(given, first, second, rows, level)
     return FAILURE if any(row.is_worse_by(threshold) for row in rows) else SUCCESS

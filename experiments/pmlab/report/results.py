@@ -2,6 +2,7 @@
 and manifest.json of `pmlab run`."""
 
 import json
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -112,10 +113,43 @@ def _read(path):
         raise BadResults(f"{path}: not readable as JSON: {problem}", _GIVE_RESULTS) from problem
     if not isinstance(document, dict):
         raise BadResults(f"{path}: holds no results of pmlab", _GIVE_RESULTS)
+    for name in ("machine", "options"):
+        if not isinstance(document.get(name, {}), dict):
+            raise BadResults(f"{path}: '{name}' is no object", _GIVE_RESULTS)
     if document.get("schema") != SCHEMA:
         raise BadResults(f"{path}: has schema {document.get('schema')!r}; this report reads schema {SCHEMA}",
                          "use a pmlab of the version that wrote it")
     return document
+
+
+# Of one result: texts, numbers, and groups of numbers. All but the texts may be null, or lack.
+_TEXTS = ("index", "medium", "phase")
+_NUMBERS = ("threads", "batch", "operations", "seconds", "throughput_ops_per_s", "entries", "wrong_answers", "cpu_cache_bytes")
+_GROUPS = ("latency_ns", "per_operation", "media_bytes", "bytes_per_key", "restart")
+
+
+def _is_number(value):
+    try:
+        return value is None or (isinstance(value, (int, float)) and math.isfinite(value))
+    except OverflowError:  # an integer beyond every float
+        return False
+
+
+def _check_result(path, number, result):
+    """Raises BadResults: a value is of another kind than `pmlab bench` writes."""
+    def refuse(name):
+        raise BadResults(f"{path}: result {number} lacks or spoils '{name}'", _GIVE_RESULTS)
+    for name in _TEXTS:
+        if not isinstance(result[name], str):
+            refuse(name)
+    for name in _NUMBERS:
+        if not _is_number(result.get(name)):
+            refuse(name)
+    groups = {name: result.get(name) or {} for name in _GROUPS}
+    groups["cache"] = {"hit_ratio": (result.get("cache") or {}).get("hit_ratio")}
+    for name, group in groups.items():
+        if not isinstance(group, dict) or not all(map(_is_number, group.values())):
+            refuse(name)
 
 
 def _run_of(path, document, described):
@@ -124,8 +158,9 @@ def _run_of(path, document, described):
     name = described.get("name", path.stem)
     for number, result in enumerate(document.get("results", [])):
         try:
+            _check_result(path, number, result)
             key = (result["index"], result["medium"], result["phase"], int(result["threads"]))
-        except (KeyError, TypeError, ValueError) as problem:
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise BadResults(f"{path}: result {number} lacks or spoils {problem}") from problem
         batch = int(result.get("batch") or options.get("batch") or 1)
         m = measurements.setdefault((*key, batch), Measurement(name, *key, batch))
@@ -163,7 +198,7 @@ def _add(found, name, path, told):
             found.setdefault(kind, []).append(make(name, document, told))
         else:
             found.setdefault("runs", []).append(_run_of(path, document, told))
-    except (KeyError, TypeError, AttributeError) as problem:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as problem:
         raise BadResults(f"{path}: lacks or spoils {problem}") from problem
 
 

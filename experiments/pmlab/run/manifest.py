@@ -43,6 +43,19 @@ def in_order(runs, planned):
     return sorted(runs, key=lambda run: place.get(run["name"], len(place)))
 
 
+def _are_results(path, cell):
+    """Whether the file is whole, and of this cell: a copy may have been cut off, or be of another one."""
+    try:
+        document = read_json(path)
+    except Failure:
+        return False
+    if not isinstance(document, dict) or "schema" not in document:
+        return False
+    options = document.get("options")
+    command = options.get("command") if isinstance(options, dict) else None
+    return command is None or command == shell_form(cell.words)
+
+
 class Manifest:
     """The file, as an object. `machine`: as `pmlab facts` has it."""
 
@@ -114,7 +127,7 @@ class Manifest:
             if run.get("name") == cell.name:
                 return (run.get("status") == 0 and run.get("command") == shell_form(cell.words)
                         and run.get("commit") == self._document["machine"]["commit"]
-                        and (self._folder / "raw" / f"{cell.name}.json").exists())
+                        and _are_results(self._folder / "raw" / f"{cell.name}.json", cell))
         return False
 
     def add(self, cell, ending):
