@@ -4,12 +4,14 @@
 #include <pmlab/media/clock.hpp>
 #include "bench/catalogue/operation_loop.hpp"
 #include "bench/engine/contender.hpp"
+#include "bench/engine/driver_cost.hpp"
 #include "bench/engine/phase_runner.hpp"
 #include "bench/engine/process_of_its_own.hpp"
 #include "bench/engine/report_bytes.hpp"
 #include "bench/engine/simulated_run.hpp"
 #include "bench/support/cpu_counters.hpp"
 #include "bench/support/machine.hpp"
+#include "bench/support/process_pages.hpp"
 #include "bench/support/quantity.hpp"
 #include "bench/support/thread_team.hpp"
 #include "bench/workload/keys.hpp"
@@ -18,6 +20,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -25,6 +28,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -108,6 +112,12 @@ std::uint64_t first_key_of(const bench_options& options) {
   return options.medium.simulated ? (options.layout - 1) << records_bits : 0;
 }
 
+// The name of a file in /proc/PID/maps.
+std::string path_in_maps(const std::string& path) {
+  std::error_code unknown;
+  return std::filesystem::weakly_canonical(path, unknown).string();
+}
+
 // One number of threads, from opening the indexes to closing them.
 class pass {
  public:
@@ -123,7 +133,8 @@ class pass {
                                   .layout = options.layout - 1,
                                   .cpu_cache_bytes = options.cpu_cache_bytes}),
         team_(threads),
-        runner_(options, team_, shown) {
+        runner_(options, team_, shown),
+        driver_(options, team_) {
     for (const index_description* d : indexes) open(*d, indexes.size() == 1, first);
   }
 
@@ -212,6 +223,7 @@ class pass {
 
   void load() {
     const phase p = make_phase(phase_kind::load);
+    settle_pages();
     for (const auto& c : contenders_) {
       if (c->space.entries > 0) {
         shown_.skip(c->description->name, p.name, phase_runner::weight_of(options_, p));
@@ -220,7 +232,7 @@ class pass {
       shown_.pass(
           fmt::format("{}: loading {} with {} records", threads_text(), c->description->name,
                       options_.trace ? short_count(options_.trace->load.size()) : short_count(options_.records)));
-      add(runner_.measure(*c, p, 0, first_repeat_));
+      add(*c, p, runner_.measure(*c, p, 0, first_repeat_), 0);
     }
   }
 
@@ -247,8 +259,16 @@ class pass {
                                fmt::format("the pool held the {} entries already", c.space.entries)});
   }
 
-  void add(phase_result measured) {
+  // Heaps and pools of peers know no 2 MB pages, and what they have taken since the last phase is on 4 KB pages.
+  void settle_pages() const {
+    if (options_.huge_pages && !options_.medium.simulated) move_to_huge_pages();
+  }
+
+  void add(const contender& c, const phase& p, phase_result measured, std::uint64_t position) {
     measured.cpu_cache_bytes = machine_.cpu_cache_bytes();
+    measured.driver_ns = driver_.of(p, position);
+    if (!options_.medium.simulated)
+      measured.huge_page_share = pages_of_process(c.pool ? path_in_maps(c.pool->path()) : "").on_huge_pages();
     remark_on_rate(measured);
     report_.results.push_back(std::move(measured));
   }
@@ -276,7 +296,8 @@ class pass {
     // An erase phase removes the entries of insert phases; without any, it is prepared here.
     if (p.kind == phase_kind::erase && c.keys.added.empty())
       static_cast<void>(runner_.measure(c, make_phase(phase_kind::insert), position + options_.phases.size(), repeat));
-    add(runner_.measure(c, p, position, repeat));
+    settle_pages();
+    add(c, p, runner_.measure(c, p, position, repeat), position);
   }
 
   const bench_options& options_;
@@ -286,6 +307,7 @@ class pass {
   simulated_run machine_;
   thread_team team_;
   phase_runner runner_;
+  driver_cost driver_;
   std::vector<std::unique_ptr<contender>> contenders_;
 };
 
@@ -470,6 +492,7 @@ bench_report run_bench(const bench_options& options, const std::vector<const ind
   check(options, indexes);
   // The first use calibrates it, for 20 ms: not inside a measurement.
   static_cast<void>(media::fast_clock::instance());
+  if (!options.medium.simulated && !options.huge_pages) stay_on_small_pages();
   bench_report report;
   if (!options.medium.simulated) report.clock = limits_of_clock();
   remark_on(options, report);

@@ -42,10 +42,13 @@ struct bench_options {
   bool cpu_counters = false;          // events of the CPU are counted
   std::uint64_t cpu_cache_bytes = 0;  // the share of a core of a simulated machine; 0: the profile's
   std::uint64_t layout = 1;           // on simulated media: of the first repeat; each has the next one
-  bool huge_pages = true;
-  std::uint64_t pool_bytes = 0;  // 0: from the number of records
+  bool huge_pages = true;             // 2 MB pages under all subjects, or 4 KB pages; on real media
+  std::uint64_t pool_bytes = 0;       // 0: from the number of records
   existing_file on_existing = existing_file::refuse;
   bool keep = false;
 };
+
+// As --pages has them.
+[[nodiscard]] inline const char* name_of_pages(const bench_options& o) noexcept { return o.huge_pages ? "2M" : "4K"; }
 
 }  // namespace pmlab::bench

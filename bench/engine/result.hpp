@@ -51,10 +51,12 @@ struct phase_result {
   std::optional<std::uint64_t> wrong;    // nothing: answers were not checked
   std::uint64_t cpu_cache_bytes = 0;     // the sum over all cores of a simulated machine; 0: another one
   std::vector<std::uint64_t>
-      intervals;                  // operations that ended in each interval of --interval; the last one is shorter
-  std::string distribution;       // of latencies, for --histograms
-  std::optional<cpu_events> cpu;  // with --cpu-counters, where the kernel counts any
-  std::string invalid;            // why an emulated figure is not valid for the device; empty: it is
+      intervals;                    // operations that ended in each interval of --interval; the last one is shorter
+  std::string distribution;         // of latencies, for --histograms
+  std::optional<cpu_events> cpu;    // with --cpu-counters, where the kernel counts any
+  std::optional<double> driver_ns;  // of each operation, what the benchmark itself takes; nothing: not known
+  std::optional<double> huge_page_share;  // of the memory that the entries live in, 0 to 1; nothing: not known
+  std::string invalid;                    // why an emulated figure is not valid for the device; empty: it is
 };
 
 struct skipped_phase {

@@ -103,6 +103,7 @@ json options_to_json(const bench_options& o, const std::string& command) {
   j["seed"] = o.seed;
   j["rate"] = o.rate > 0 ? json(o.rate) : json(nullptr);
   j["interval_seconds"] = o.interval_seconds > 0 ? json(o.interval_seconds) : json(nullptr);
+  j["pages"] = o.medium.simulated ? json(nullptr) : json(name_of_pages(o));
   j["layout"] = o.medium.simulated ? json(o.layout) : json(nullptr);
   return j;
 }
@@ -186,6 +187,8 @@ json result_to_json(const phase_result& r) {
   j["restart"] = restart_to_json(r);
   j["intervals"] = r.intervals.empty() ? json(nullptr) : json(r.intervals);
   j["cpu"] = cpu_to_json(r);
+  j["driver_ns"] = r.driver_ns ? json(*r.driver_ns) : json(nullptr);
+  j["huge_page_share"] = r.huge_page_share ? json(*r.huge_page_share) : json(nullptr);
   j["entries"] = r.entries;
   j["wrong_answers"] = r.wrong ? json(*r.wrong) : json(nullptr);
   j["invalid"] = r.invalid.empty() ? json(nullptr) : json(r.invalid);

@@ -55,6 +55,9 @@ summary_row row_of(const group& repeats) {
                           &latencies::p99_99, &latencies::max})
     row.latency.*part = median_of(repeats, [part](const phase_result& r) { return r.latency.*part; });
   row.space = repeats.front()->space;
+  row.driver_ns = last.driver_ns;
+  if (last.huge_page_share)
+    row.huge_page_share = median_of(repeats, [](const phase_result& r) { return r.huge_page_share.value_or(0); });
   for (const phase_result* r : repeats) {
     row.operations += r->operations;
     row.latency.samples += r->latency.samples;

@@ -30,9 +30,11 @@ struct summary_row {
   std::optional<media_sums> media_bytes;  // of all repeats together
   std::optional<media::persistence_domain> persistence;     // what its medium saves; nothing: it does not follow any
   std::optional<media::persistence_domain> measured_under;  // what keeps the rows of one run together
-  std::optional<bytes_per_key> space;  // after the first repeat: later ones run on the remains of erase phases
-  std::optional<std::uint64_t> wrong;  // of all repeats together
-  std::string invalid;                 // of the first repeat that was; empty: none was
+  std::optional<bytes_per_key> space;     // after the first repeat: later ones run on the remains of erase phases
+  std::optional<std::uint64_t> wrong;     // of all repeats together
+  std::optional<double> driver_ns;        // of each operation, what the benchmark itself takes
+  std::optional<double> huge_page_share;  // median over the repeats
+  std::string invalid;                    // of the first repeat that was; empty: none was
 };
 
 // Rows in the order: threads, phase, persistence and index as first measured. A baseline is that of its own persistence.

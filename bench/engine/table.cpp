@@ -126,6 +126,8 @@ std::string results_table(const bench_options& options, const bench_report& repo
   const bool persisting = !counted && !options.persistence.empty() &&
                           any(rows, [](const summary_row& r) { return r.persists.has_value(); });
   const bool media_counted = any(rows, [](const summary_row& r) { return r.media_bytes.has_value(); });
+  const bool driven = any(rows, [](const summary_row& r) { return r.driver_ns.has_value(); });
+  const bool paged = any(rows, [](const summary_row& r) { return r.huge_page_share.has_value(); });
   const bool checked = any(rows, [](const summary_row& r) { return r.wrong.has_value(); });
 
   std::vector<cells> lines;
@@ -134,8 +136,10 @@ std::string results_table(const bench_options& options, const bench_report& repo
   head.insert(head.end(), {"index", "throughput"});
   if (several) head.push_back("/ " + baseline);
   if (spread) head.emplace_back("spread");
+  if (driven) head.emplace_back("driver");
   for (const char* const name : {"mean", "p50", "p99", "p99.9", "p99.99", "PM B/key", "DRAM B/key"})
     head.emplace_back(name);
+  if (paged) head.emplace_back("on 2 MB pages");
   if (counted)
     for (const char* const name : {"lines read", "device read", "device written", "flushes", "fences"})
       head.emplace_back(name);
@@ -151,10 +155,12 @@ std::string results_table(const bench_options& options, const bench_report& repo
     line.insert(line.end(), {r.index, throughput(r)});
     if (several) line.push_back(r.ratio ? fmt::format("{:.2f}x", *r.ratio) : "-");
     if (spread) line.push_back(r.repeats > 1 ? fmt::format("{:.0f} %", 100 * r.spread) : "-");
+    if (driven) line.push_back(r.driver_ns ? fmt::format("{:.1f} ns", *r.driver_ns) : "-");
     for (const double ns : {r.latency.mean, r.latency.p50, r.latency.p99, r.latency.p99_9, r.latency.p99_99})
       line.push_back(latency(ns, report.clock));
     line.push_back(r.space ? fmt::format("{:.1f}", r.space->pm) : "-");
     line.push_back(r.space ? fmt::format("{:.1f}", r.space->dram) : "-");
+    if (paged) line.push_back(r.huge_page_share ? fmt::format("{:.0f} %", 100 * *r.huge_page_share) : "-");
     if (counted) {
       const media::counts sums = r.accesses.value_or(media::counts{});
       // Where flushes are left out only copied lines are counted as written: the others leave when they are evicted.
@@ -178,7 +184,8 @@ std::string results_table(const bench_options& options, const bench_report& repo
   }
 
   std::string text = fmt::format(
-      "medium {}{}, {} records{}, {}{}\n\n", options.medium.text(),
+      "medium {}{}{}, {} records{}, {}{}\n\n", options.medium.text(),
+      options.medium.simulated ? "" : fmt::format(", {} pages", options.huge_pages ? "2 MB" : "4 KB"),
       options.emulation && options.emulation->profile.scale != 1
           ? fmt::format(" (all times {:.2f} times as long)", options.emulation->profile.scale)
           : "",
@@ -195,6 +202,10 @@ std::string results_table(const bench_options& options, const bench_report& repo
                         s.threads == 1 ? "" : "s", s.reason);
   if (std::string cost = flush_notes(rows); !cost.empty()) text += '\n' + cost;
   std::string notes = clock_note(rows, report.clock);
+  if (driven)
+    notes +=
+        "note: driver is what the benchmark itself takes of each operation of a thread, measured with an index that "
+        "keeps nothing\n";
   for (const std::string& remark : report.remarks) notes += fmt::format("note: {}\n", remark);
   notes += invalid_notes(rows);
   if (!notes.empty()) text += '\n' + notes;

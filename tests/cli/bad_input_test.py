@@ -102,6 +102,9 @@ class BadInput(ProgramTest):
         self.bad(["--trace", "--phases"], "--index", "cceh", "--trace", trace, "--phases", "read")
         self.bad(["--overwrite", "--reuse"], "--index", "cceh", "--overwrite", "--reuse")
         self.bad(["--huge-pages", "maybe"], "--index", "cceh", "--huge-pages", "maybe")
+        for pages in ("1G", "2m", "4096", "on"):
+            self.bad([f"--pages '{pages}' is no size of pages", "give 2M or 4K"], "--index", "cceh", "--pages", pages)
+        self.bad(["--huge-pages", "--pages"], "--index", "cceh", "--pages", "4K", "--huge-pages", "on")
         self.bad(["--emulation-scale"], "--index", "cceh", "--emulation-scale", "2")
 
     def test_indexes_that_do_not_go_together(self):

@@ -47,6 +47,23 @@ class DoctorAndList(ProgramTest):
             facts[subject] = facts.get(subject, "") + line[12:].strip() + "\n"
         return facts
 
+    def test_doctor_shows_the_share_of_a_pool_that_is_on_2_mb_pages(self):
+        if not self.folder.startswith("/dev/shm"):
+            self.skipTest("not on tmpfs")
+        for pages, expected in (("4K", {0}), ("2M", range(90, 101))):
+            pool = self.file(pages)
+            self.assert_works("bench", "--quiet", "--index", "cceh", "--records", "100k", "--operations", "1k", "--phases", "read",
+                              "--medium", "pmem:" + pool, "--pages", pages, "--keep")
+            share = int(re.match(r"(\d+) % of its memory is on 2 MB pages\n", self.facts_of(pool)["pages"])[1])
+            if pages == "2M" and "granted by MADV_COLLAPSE" not in self.assert_works("doctor").stdout:
+                expected = range(0, 101)
+            self.assertIn(share, expected)
+        holes = self.file("holes")
+        with open(holes, "wb") as f:
+            f.truncate(64 << 20)
+        self.assertNotIn("pages", self.facts_of(holes))
+        self.assertEqual(os.stat(holes).st_blocks, 0, "to look at a file takes no memory")
+
     def test_doctor_of_a_folder_and_of_what_is_not_there_yet(self):
         facts = self.facts_of(self.folder)
         self.assertEqual(facts["kind"], "folder\n")

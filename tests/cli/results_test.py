@@ -129,6 +129,47 @@ class Results(ProgramTest):
         self.assertEqual(in_dram["medium"], "dram")
         self.assertEqual(in_dram["bytes_per_key"], {"pm": 0, "dram": 48})
 
+    def test_every_subject_has_the_same_pages(self):
+        indexes = there("cceh", "fp_tree", "std_map", "tbb_hash")
+        for pages, told in (("4K", "4 KB pages"), ("2M", "2 MB pages")):
+            path = self.file("r.json")
+            table = self.assert_works("bench", "--quiet", "--index", ",".join(indexes), "--medium", "pmem:" + self.file("p"),
+                                      "--records", "200k", "--operations", "20k", "--phases", "read", "--pages", pages,
+                                      "--json", path).stdout
+            with open(path, encoding="utf-8") as f:
+                document = json.load(f)
+            self.assertEqual(document["options"]["pages"], pages)
+            self.assertIn(told, table.splitlines()[0])
+            self.assertRegex(table.splitlines()[2], "on 2 MB pages")
+            shares = {r["index"]: r["huge_page_share"] for r in document["results"] if r["phase"] == "read"}
+            self.assertEqual(list(shares), indexes)
+            for index, share in shares.items():
+                with self.subTest(index=index, pages=pages):
+                    if pages == "4K":
+                        self.assertEqual(share, 0)
+                    elif document["machine"]["transparent_huge_pages"] != "never":
+                        self.assertGreater(share, .5)
+        simulated, _ = self.results_of("--index", "cceh", "--phases", "read", "--medium", "simulated:aep")
+        self.assertIsNone(simulated["options"]["pages"])
+        self.assertEqual({r["huge_page_share"] for r in simulated["results"]}, {None})
+
+    def test_the_benchmarks_own_time_is_beside_each_figure(self):
+        document, table = self.results_of("--index", "cceh,null_index", "--phases", "read,insert,erase", "--threads", "1,2",
+                                          "--reopen", "--medium", "pmem:" + self.file("p"))
+        for r in document["results"]:
+            with self.subTest(index=r["index"], phase=r["phase"]):
+                if r["phase"] == "reopen":
+                    self.assertIsNone(r["driver_ns"])
+                    continue
+                self.assertGreater(r["driver_ns"], 0)
+                same = {o["driver_ns"] for o in document["results"] if (o["phase"], o["threads"]) == (r["phase"], r["threads"])}
+                self.assertEqual(same, {r["driver_ns"]}, "one figure for each phase and number of threads")
+        self.assertRegex(table.splitlines()[2], " driver ")
+        self.assertIn("note: driver is what the benchmark itself takes", table)
+        simulated, table = self.results_of("--index", "cceh", "--phases", "read", "--medium", "simulated:aep")
+        self.assertEqual({r["driver_ns"] for r in simulated["results"]}, {None})
+        self.assertNotIn(" driver ", table)
+
     def test_more_threads_than_cores_make_an_emulation_invalid(self):
         path = self.file("r.json")
         done = self.assert_fails(3, ["2 of 4 measurements are INVALID", "fewer --threads"], "bench", "--quiet", "--index",

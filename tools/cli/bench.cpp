@@ -40,6 +40,13 @@
 namespace pmlab::cli {
 namespace {
 
+// True: 2M; false: 4K. Throws pmlab::error.
+bool is_2m(const std::string& pages) {
+  if (pages != "2M" && pages != "4K")
+    throw error(fmt::format("--pages '{}' is no size of pages", pages), "give 2M or 4K");
+  return pages == "2M";
+}
+
 // "100ms". Throws pmlab::error.
 double interval_of(const std::string& text) {
   constexpr double shortest = 1e-3, longest = 3600;
@@ -374,8 +381,12 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   text("--seed", "1", "N: of the operations",
        [&o](const std::string& n) { o.seed = bench::parse_count(n, "--seed", 0); });
   app->add_flag("--reopen", asked->reopen, "At the end close and reopen the index, and measure the time");
-  text("--huge-pages", "on", "on | off",
-       [&o](const std::string& word) { o.huge_pages = on_or_off(word, "--huge-pages"); });
+  CLI::Option* const pages =
+      text("--pages", "2M", "2M | 4K: the pages under every subject, ours and peers, in DRAM and on tmpfs",
+           [&o](const std::string& word) { o.huge_pages = is_2m(word); });
+  text("--huge-pages", "", "on | off: as --pages 2M or 4K", [&o](const std::string& word) {
+    o.huge_pages = on_or_off(word, "--huge-pages");
+  })->excludes(pages);
   text("--pool-size", "", "SIZE of each pool, such as 4G; from the number of records if not given",
        [&o](const std::string& size) { o.pool_bytes = bench::parse_bytes(size, "--pool-size"); });
   CLI::Option* const overwrite = app->add_flag("--overwrite", asked->overwrite, "Overwrite an existing pool");

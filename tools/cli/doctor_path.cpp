@@ -6,6 +6,7 @@
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/media/pmem_path.hpp>
 #include <pmlab/media/pool_header.hpp>
+#include "bench/support/process_pages.hpp"
 #include "bench/support/quantity.hpp"
 
 #include <cerrno>
@@ -188,6 +189,9 @@ int examine_path(const std::string& path) {
   line("memory", backing ? memory_of(*backing) : "not known: this user may make no file there");
   if (backing) line("survives", media::survives(*backing));
   line("is_pmem", is_pmem(p));
+  if (p.is_file() && backing == media::backing::tmpfs)
+    if (const std::optional<double> huge = bench::pages_of_file(p.path).on_huge_pages())
+      line("pages", fmt::format("{:.0f} % of its memory is on 2 MB pages", 100 * *huge));
   if (!p.is_device())
     line("space",
          fmt::format("{} free of {}", bench::readable_bytes(p.free_bytes), bench::readable_bytes(p.all_bytes)));
