@@ -29,9 +29,9 @@ constexpr std::uint64_t file_bytes = std::uint64_t{1} << 20;
 
 // The content of a block. All zeros is no line: numbers begin at 1.
 struct line {
-  std::uint64_t checksum;  // of all that follows
+  std::uint64_t checksum;  // checksum of all that follows
   std::uint64_t number;
-  std::uint64_t bytes;  // of text
+  std::uint64_t bytes;  // bytes of text
   char text[block_bytes - 24];
 
   [[nodiscard]] std::uint64_t sum() const { return pmlab::checksum(&number, sizeof *this - sizeof checksum); }

@@ -70,7 +70,7 @@ TEST(child_process, one_for_its_parent_does_nothing_when_that_ended_before_its_f
   EXPECT_TRUE(parent.wait().is_success());
   ::close(ends[1]);
   char said = 0;
-  EXPECT_EQ(::read(ends[0], &said, 1), ssize_t{0}) << "it worked for nobody";
+  EXPECT_EQ(::read(ends[0], &said, 1), ssize_t{0}) << "it worked without its parent";
   ::close(ends[0]);
 }
 

@@ -19,7 +19,7 @@ namespace pmlab::bench {
 struct medium_spec {
   bool counted = false;
   std::string profile;  // empty: neither emulated nor simulated
-  std::string path;     // of the pool; empty: DRAM
+  std::string path;     // path of the pool; empty: DRAM
   bool simulated = false;
   // The platform's domain, in place of the profile's, or of what is found of a pool; no part of the text.
   std::optional<media::persistence_domain> persistence = std::nullopt;

@@ -31,7 +31,7 @@ enum class keeps : std::uint8_t { entries, nothing };
 
 struct index_description {
   std::string name;
-  std::string root_name{};  // of its root in a pool; of several, of the root that recovery uses
+  std::string root_name{};  // name of its root in a pool; of several roots, of the one that recovery uses
   std::string what;         // one line
   std::string threading;    // thread safety, as text
   bool ordered = false;

@@ -134,7 +134,7 @@ class subject {
 struct subject_setup {
   medium_spec medium;                                   // path: this subject's own pool
   std::uint64_t pool_bytes = 0;                         // size of a pool to be made; 0: it exists
-  std::shared_ptr<const media::calibration> emulation;  // of an emulated medium
+  std::shared_ptr<const media::calibration> emulation;  // calibration of an emulated medium
   bool huge_pages = true;
   std::uint64_t records = 0;  // entries that will be loaded
   unsigned threads = 1;       // how many will call `run` at a time, at most

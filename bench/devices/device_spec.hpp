@@ -14,8 +14,8 @@ struct device_spec {
     simulated  // the same on a virtual clock
   };
   kind which = kind::memory;
-  std::string path;     // of a file
-  std::string profile;  // of a modelled drive: its name, or the path of a TOML file
+  std::string path;     // path of a file
+  std::string profile;  // a modelled drive: its name, or the path of a TOML file
 
   [[nodiscard]] bool modelled() const noexcept { return which == kind::emulated || which == kind::simulated; }
   // "file:PATH", "memory", "simulated:p4610".

@@ -15,7 +15,7 @@
 
 namespace pmlab::bench {
 
-// Measures the phases of a run on an index that keeps nothing, with as many threads: what is left is the loop over the
+// Measures the phases of a run on an index that keeps nothing, with as many threads: the rest is the loop over the
 // operations, the call and the clock. One thread uses it.
 class driver_cost {
  public:

@@ -51,7 +51,7 @@ class model {
     std::uint64_t key = 0;
     std::uint32_t start_sequence = 0;  // when the round began
     std::uint32_t now_sequence = 0;    // after the owner's last checked operation
-    std::uint32_t last_sequence = 0;   // of the last write that the round may make
+    std::uint32_t last_sequence = 0;   // sequence of the last write that the round may make
     std::uint32_t round = 0;           // the last one that writes this key
     bool used = false;
     bool start_present = false;

@@ -22,8 +22,7 @@ struct bench_options {
   medium_spec medium;
   // What platforms save, in place of the profile's: everything is measured for each in turn. Empty: as it is.
   std::vector<media::persistence_domain> persistence;
-  std::shared_ptr<const media::calibration>
-      emulation;  // of an emulated medium: the profile as this machine can play it
+  std::shared_ptr<const media::calibration> emulation;  // profile of an emulated medium, as this machine can play it
   std::uint64_t records = 1'000'000;
   std::uint64_t operations = 1'000'000;  // per phase, over all threads
   double seconds = 0;                    // > 0: every phase but load runs this long; `operations` is ignored

@@ -28,7 +28,7 @@ enum class phase_kind : std::uint8_t {
 struct phase {
   phase_kind kind = phase_kind::read;
   std::string name;        // as results name it: "read", "ycsb-a", "read=.9,update=.1", "read-2" for the second one
-  workload::mix shares{};  // of a mix or trace; of read, update and scan: that operation alone
+  workload::mix shares{};  // shares of a mix or trace; of read, update and scan: that operation alone
 
   // Operations of this kind that the phase may contain.
   [[nodiscard]] bool has(workload::operation_kind operation) const noexcept;

@@ -46,16 +46,16 @@ struct phase_result {
       measured_under;                    // that of --persistence, whether the index follows it or not
   std::optional<bytes_per_key> space;    // nothing while the index is empty
   std::uint64_t entries = 0;             // after the phase
-  std::optional<restart_times> restart;  // of phase reopen
+  std::optional<restart_times> restart;  // times of phase reopen
   layer_statistics layer;                // its counts are the phase's
   std::optional<std::uint64_t> wrong;    // nothing: answers were not checked
   std::uint64_t cpu_cache_bytes = 0;     // the sum over all cores of a simulated machine; 0: another one
   std::vector<std::uint64_t>
       intervals;                    // operations that ended in each interval of --interval; the last one is shorter
-  std::string distribution;         // of latencies, for --histograms
+  std::string distribution;         // latencies, for --histograms
   std::optional<cpu_events> cpu;    // with --cpu-counters, where the kernel counts any
-  std::optional<double> driver_ns;  // of each operation, what the benchmark itself takes; nothing: not known
-  std::optional<double> huge_page_share;  // of the memory that the entries live in, 0 to 1; nothing: not known
+  std::optional<double> driver_ns;  // time of each operation that the benchmark itself takes; nothing: not known
+  std::optional<double> huge_page_share;  // share of the memory that the entries live in, 0 to 1; nothing: not known
   std::string invalid;                    // why an emulated figure is not valid for the device; empty: it is
 };
 
@@ -75,7 +75,7 @@ struct clock_limits {
 struct bench_report {
   std::vector<phase_result> results;  // in the order in which they were measured
   std::vector<skipped_phase> skipped;
-  clock_limits clock;                    // of real clocks
+  clock_limits clock;                    // limits of real clocks
   std::vector<std::string> remarks;      // warnings about the figures
   std::vector<std::string> first_wrong;  // wrong answers in words, the first of each index
   std::optional<std::string> failure;    // why the run ended early; earlier results stand

@@ -14,8 +14,8 @@ static_assert(simulated_run::most_threads + 1 == simulator::core_set::most_cores
 
 namespace {
 
-constexpr std::uint64_t granules_of_heap = 4096;  // of 16 bytes: 64 KB
-constexpr std::uint64_t frames = 512;             // of 4 KB: 2 MB
+constexpr std::uint64_t granules_of_heap = 4096;  // 16 bytes each: 64 KB
+constexpr std::uint64_t frames = 512;             // 4 KB each: 2 MB
 
 }  // namespace
 

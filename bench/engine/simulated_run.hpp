@@ -21,7 +21,7 @@ class simulated_run {
     std::uint64_t layout = 0;
     bool program_is_simulated = false;  // not libraries that it loads: the machine's heap is for all of it
     std::uint64_t cpu_cache_bytes =
-        0;  // of a core: its second level, and its share of the last one; 0: as the profile says
+        0;  // caches of a core: its second level, and its share of the last one; 0: as the profile says
   };
 
   // Every machine begins with empty caches, at time 0. `layout` draws where things lie: the beginning of the heap, and which

@@ -20,21 +20,21 @@ struct summary_row {
   unsigned threads = 1;
   std::string phase;
   std::size_t repeats = 0;
-  std::uint64_t operations = 0;           // of all repeats together
+  std::uint64_t operations = 0;           // operations of all repeats together
   double throughput = 0;                  // median over the repeats, operations a second
   double spread = 0;                      // (highest - lowest) / median
   std::optional<double> ratio;            // throughput / that of the baseline in the same phase with as many threads
   latency_summary latency;                // medians over the repeats
-  std::optional<media::counts> accesses;  // of all repeats together
-  std::optional<persist_sums> persists;   // of all repeats together
-  std::optional<media_sums> media_bytes;  // of all repeats together
+  std::optional<media::counts> accesses;  // accesses of all repeats together
+  std::optional<persist_sums> persists;   // flushes and fences of all repeats together
+  std::optional<media_sums> media_bytes;  // media bytes of all repeats together
   std::optional<media::persistence_domain> persistence;     // what its medium saves; nothing: it does not follow any
   std::optional<media::persistence_domain> measured_under;  // what keeps the rows of one run together
   std::optional<bytes_per_key> space;     // after the first repeat: later ones run on the remains of erase phases
-  std::optional<std::uint64_t> wrong;     // of all repeats together
-  std::optional<double> driver_ns;        // of each operation, what the benchmark itself takes
+  std::optional<std::uint64_t> wrong;     // wrong answers of all repeats together
+  std::optional<double> driver_ns;        // time of each operation that the benchmark itself takes
   std::optional<double> huge_page_share;  // median over the repeats
-  std::string invalid;                    // of the first repeat that was; empty: none was
+  std::string invalid;                    // reason of the first repeat that was; empty: none was
 };
 
 // Rows in the order: threads, phase, persistence and index as first measured. A baseline is that of its own persistence.

@@ -118,8 +118,8 @@ class cached_subject final : public pair_subject {
       std::uint64_t number = 0;
       std::uint64_t tag = 0;
       std::string_view key{};
-      std::span<const std::byte> value{};  // of a put
-      std::size_t bytes = 0;               // of its key and value
+      std::span<const std::byte> value{};  // value of a put
+      std::size_t bytes = 0;               // bytes of its key and value
       bool is_put = false;
       std::optional<std::uint64_t> gate{};
       std::optional<pair_cache::write> change{};

@@ -14,7 +14,7 @@ enum class phase_kind : std::uint8_t {
   overwrite,  // writes of places that were written
   read,
   mix,      // reads and overwrites
-  pages,    // of a page store: two reads of pages, a write of one, a write of a block to a redo log; again and again
+  pages,    // a page store: two reads of pages, a write of one, a write of a block to a redo log; again and again
   discard,  // and, unmeasured, a write of the place again
   open,     // closing and opening the store
   complete  // no phase of its own: the first writes of all blocks that need one
@@ -23,7 +23,7 @@ enum class phase_kind : std::uint8_t {
 struct phase {
   phase_kind kind = phase_kind::overwrite;
   std::string name;             // "overwrite", "mix-a", "mix:67"
-  unsigned read_percent = 0;    // of a mix
+  unsigned read_percent = 0;    // reads in a hundred operations of a mix
   bool zipfian_always = false;  // mix-a, mix-b, mix-c: as YCSB has them
 };
 

@@ -69,7 +69,7 @@ class device_cpu {
   }
 
   std::atomic<std::uint64_t> sum_{0};
-  std::uint64_t outside_ns_ = 0;  // of the two readings of the clock, what they do not see themselves
+  std::uint64_t outside_ns_ = 0;  // time of the two readings of the clock that they do not see themselves
 };
 
 // Parts of the device are switched off in stores of some names, to see their gain. In a small run its write buffer is small,

@@ -26,7 +26,7 @@ using leveldb::Status;
 
 constexpr std::uint64_t mebibyte = 1 << 20;
 constexpr int write_buffers = 2;                    // one is filled while the other is written out
-constexpr unsigned long files_that_are_merged = 4;  // of level 0
+constexpr unsigned long files_that_are_merged = 4;  // files of level 0
 constexpr const char* folder = "/db";
 
 // LevelDB tells a full drive from no other failure.

@@ -171,7 +171,7 @@ class thread_writes {
   }
 
   bool known_ = false;
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards all below
   std::vector<std::weak_ptr<member>> members_;
   std::uint64_t of_left_ = 0;
 };

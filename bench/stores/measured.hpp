@@ -39,8 +39,8 @@ struct opening_times {
 // How long a run is.
 struct run_lengths {
   unsigned threads = 1;
-  std::uint64_t operations = 0;  // of a case, over all threads; 0: `seconds` decide
-  double seconds = 1;            // of a case
+  std::uint64_t operations = 0;  // operations of a case, over all threads; 0: `seconds` decide
+  double seconds = 1;            // seconds of a case
   unsigned repetitions = 1;
   std::uint64_t seed = 1;
   std::uint64_t layout = 1;  // in virtual time: of the first repetition; each has the next one
@@ -55,7 +55,7 @@ struct worker_task_of {
   Case what;
   unsigned thread = 0;
   unsigned threads = 1;
-  std::uint64_t operations = 0;  // of this thread; 0: `time` decides
+  std::uint64_t operations = 0;  // operations of this thread; 0: `time` decides
   std::uint64_t time = 0;        // picoseconds
   std::uint64_t seed = 1;
 };
@@ -70,11 +70,11 @@ inline constexpr unsigned most_draws = 64;
 // What a case has done.
 struct amounts {
   std::uint64_t operations = 0;
-  std::uint64_t reads = 0;       // of these; of a read-modify-write, too
-  std::uint64_t bytes = 0;       // of all operations
+  std::uint64_t reads = 0;       // reads among these, those of read-modify-writes included
+  std::uint64_t bytes = 0;       // bytes of all operations
   std::uint64_t user_bytes = 0;  // written by the user
   std::uint64_t verified = 0;    // answers that were checked
-  std::uint64_t wrong = 0;       // of these
+  std::uint64_t wrong = 0;       // wrong answers among these
 
   static constexpr std::array counters{counter{&amounts::operations}, counter{&amounts::reads},
                                        counter{&amounts::bytes},      counter{&amounts::user_bytes},
@@ -85,7 +85,7 @@ struct amounts {
 struct worker_sums : amounts {
   std::uint64_t began = 0;  // picoseconds
   std::uint64_t ended = 0;
-  std::uint64_t own_ns = 0;  // of the benchmark itself: making data, checking answers
+  std::uint64_t own_ns = 0;  // time of the benchmark itself: making data, checking answers
   std::vector<std::string> first_wrong;
   workload::latency_histogram read_latency;
   workload::latency_histogram write_latency;
@@ -113,23 +113,23 @@ struct worker_sums : amounts {
 
 // The result of one store in one case, once.
 struct measured : amounts {
-  std::size_t case_number = 0;  // of its case in the options
+  std::size_t case_number = 0;  // number of its case in the options
   unsigned threads = 1;
   unsigned repetition = 1;
   double time_ns = 0;
-  std::optional<latency_figures> latency;  // of all operations
+  std::optional<latency_figures> latency;  // latency of all operations
   std::optional<latency_figures> read_latency;
   std::optional<latency_figures> write_latency;
   std::optional<latency_figures> scan_latency;
-  std::optional<double> cpu_ns;             // of an operation, on the host
+  std::optional<double> cpu_ns;             // CPU time of an operation, on the host
   std::optional<std::uint64_t> host_bytes;  // that left the host, where the drives' counts are not the host's
   bool writes_to_drives = true;             // false: their counts are not those of the store
   device_counts main{};                     // sums over the main drives
   std::optional<device_counts> staging;     // nothing: there is none
   std::optional<double> flash_per_written;  // bytes that flash of modelled drives programmed for each byte written
-  std::optional<media::counts> medium;      // of all operations
+  std::optional<media::counts> medium;      // accesses of all operations
   std::vector<store_statistic> statistics;  // grown in this case
-  std::optional<opening_times> opening;     // of phase `open` alone
+  std::optional<opening_times> opening;     // times of phase `open` alone
 
   [[nodiscard]] double operations_per_s() const {
     return time_ns > 0 ? static_cast<double>(operations) / time_ns * 1e9 : 0;

@@ -14,7 +14,7 @@ namespace pmlab::store_bench {
 enum class pair_phase_kind : std::uint8_t {
   load,   // puts into an empty store
   mix,    // operations in the shares of a mix: the phases of YCSB; insert, update, read
-  erase,  // of each record once, and, unmeasured, their puts again
+  erase,  // each record once, and, unmeasured, their puts again
   open,   // closing and opening the store
   check   // no phase of its own: a read of each key that was ever put
 };
@@ -22,7 +22,7 @@ enum class pair_phase_kind : std::uint8_t {
 struct pair_phase {
   pair_phase_kind kind = pair_phase_kind::mix;
   std::string name{};    // "ycsb-a"
-  workload::mix mix{};   // of a mix
+  workload::mix mix{};   // operations of a mix
   bool is_ycsb = false;  // its pattern is its own
 
   [[nodiscard]] bool changes() const noexcept;

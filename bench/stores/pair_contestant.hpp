@@ -89,7 +89,7 @@ class pair_contestant : public any_contestant<pair_labels, pair_subject, pair_le
   key_plan plan_;
   std::uint64_t ranks_;
   pair_keys keys_;
-  std::vector<std::vector<std::uint64_t>> inserted_;  // of each thread
+  std::vector<std::vector<std::uint64_t>> inserted_;  // what each thread has inserted
   std::vector<std::uint64_t> next_insert_;
 };
 

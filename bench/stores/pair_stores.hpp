@@ -17,12 +17,12 @@ namespace pmlab::store_bench {
 // The parts of a setup, as far as a store has them.
 struct pair_setup {
   std::string store{};          // "kv_ssd"
-  bench::medium_spec medium{};  // of kv_ssd's memory; of tiered's memtables with `memtable` = "pmem"
-  std::shared_ptr<const media::calibration> emulation{};  // of an emulated medium
-  std::uint64_t medium_bytes = 0;                         // of a pool
+  bench::medium_spec medium{};  // memory of kv_ssd; of tiered's memtables with `memtable` = "pmem"
+  std::shared_ptr<const media::calibration> emulation{};  // calibration of an emulated medium
+  std::uint64_t medium_bytes = 0;                         // bytes of a pool
   bool overwrite = false;                                 // an existing pool is replaced
   std::uint64_t records = 0;                              // that are loaded
-  std::size_t value_bytes = 1000;                         // of the largest value
+  std::size_t value_bytes = 1000;                         // bytes of the largest value
   std::uint64_t cache_bytes = 0;                          // DRAM for values and pages that were read; 0: none
   std::uint64_t memory_bytes = 0;  // memory limit: memtables, indexes and filters too; 0: the store's default
   double loss_ms = 100;            // stores with a loss bound; 0: each change is durable on return

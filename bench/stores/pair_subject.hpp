@@ -22,7 +22,7 @@ struct pair {
 };
 
 struct pair_answer {
-  std::uint64_t tag = 0;  // of the operation
+  std::uint64_t tag = 0;  // tag of the operation
   std::errc error{};      // std::errc{}: none
   bool found = true;      // get: the key is there
   // get: its value. scan: pairs in the order of keys. Both stay until the next call of the queue.
@@ -60,7 +60,7 @@ struct pair_promises {
 
 // Bytes; nothing: the subject does not know.
 struct pair_space {
-  std::optional<std::uint64_t> used_bytes;    // of its drives
+  std::optional<std::uint64_t> used_bytes;    // used bytes of its drives
   std::optional<std::uint64_t> memory_bytes;  // DRAM of the host: caches, indexes, buffers
   std::optional<std::uint64_t> medium_bytes;  // persistent memory
 };

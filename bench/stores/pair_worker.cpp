@@ -125,9 +125,9 @@ struct pair_slot {
   std::uint64_t began = 0;
   std::string key{};
   std::vector<std::byte> value{};
-  unsigned pairs = 0;                   // of a scan
-  std::vector<std::uint64_t> leasts{};  // of a scan
-  std::size_t known = 0;                // of these
+  unsigned pairs = 0;                   // pairs of a scan
+  std::vector<std::uint64_t> leasts{};  // least keys of a scan
+  std::size_t known = 0;                // known ones among these
 };
 
 class pair_worker final : public case_worker<pair_contestant, pair_case, pair_queue, pair_answer, pair_slot> {

@@ -49,7 +49,7 @@ enum class placement { one_drive, all_staging, upper_levels, level_0 };
 
 struct sizes {
   std::uint64_t write_buffer;  // each of an instance
-  std::uint64_t cache;         // of all instances; 0: none
+  std::uint64_t cache;         // cache of all instances; 0: none
   bool cache_has_indexes;
 };
 
@@ -331,7 +331,7 @@ class rocksdb_subject final : public pair_subject {
   bool log_;
   double loss_ms_;
   std::shared_ptr<rocksdb::Statistics> counted_;
-  std::shared_ptr<rocksdb::Cache> cache_;  // of all instances
+  std::shared_ptr<rocksdb::Cache> cache_;  // cache of all instances
   rocksdb::WriteOptions writes_;
   instances all_;
   std::optional<stores::sync_timer> timer_;

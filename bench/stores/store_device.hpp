@@ -56,7 +56,7 @@ class store_device {
 struct store_device_options {
   std::uint64_t bytes = 0;
   bool overwrite = false;    // an existing file may be written to
-  std::uint64_t layout = 1;  // of a modelled drive: draws where the writes that precondition it lie
+  std::uint64_t layout = 1;  // layout of a modelled drive: draws where the writes that precondition it lie
 };
 
 // Blocks of 4 KiB, zeros at first. A modelled drive is preconditioned. A file that was made is removed with it. Throws

@@ -292,7 +292,7 @@ class store_run {
 
   bench::thread_team team_;  // all threads of a run are made here
   bool announces_ = false;
-  std::map<std::string, std::uint64_t> uses_;  // of the threads: how often there was each
+  std::map<std::string, std::uint64_t> uses_;  // how often the threads used each
   report_of<Result> report_;
 };
 

@@ -19,15 +19,15 @@ struct store_setup {
   std::string store{};             // "chunk_store"
   std::string container = "pmem";  // where chunk_store has its records: pmem, blocks, kv
   bench::medium_spec medium{};
-  std::shared_ptr<const media::calibration> emulation{};  // of an emulated medium
-  std::uint64_t medium_bytes = 0;                         // of a pool
+  std::shared_ptr<const media::calibration> emulation{};  // calibration of an emulated medium
+  std::uint64_t medium_bytes = 0;                         // bytes of a pool
   bool overwrite = false;                                 // an existing pool is replaced
   std::string index = "cceh";                             // level 1 of chunk_store
-  std::string merge = "remap";                            // of chunk_store's full rings
+  std::string merge = "remap";                            // how chunk_store merges full rings
   std::uint32_t ring = 16;
   std::uint64_t chunk_bytes = std::uint64_t{1} << 20;
   std::uint64_t volume_bytes = 0;
-  std::uint64_t cache_bytes = 0;  // of DRAM, for records of container kv
+  std::uint64_t cache_bytes = 0;  // DRAM for records of container kv
   unsigned threads = 1;
 };
 

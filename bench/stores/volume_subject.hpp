@@ -16,7 +16,7 @@
 namespace pmlab::store_bench {
 
 struct answer {
-  std::uint64_t tag = 0;  // of the operation
+  std::uint64_t tag = 0;  // tag of the operation
   std::errc error{};      // std::errc{}: none
 };
 
@@ -50,10 +50,10 @@ struct volume_promises {
 
 // Bytes; nothing: the subject does not know.
 struct volume_space {
-  std::optional<std::uint64_t> used_bytes;           // of the device
-  std::optional<std::uint64_t> medium_bytes;         // of the memory that has the records; of an index in DRAM too
-  std::optional<std::uint64_t> free_bytes;           // of the device
-  std::optional<std::uint64_t> longest_free_extent;  // of the device
+  std::optional<std::uint64_t> used_bytes;    // used bytes of the device
+  std::optional<std::uint64_t> medium_bytes;  // bytes of the memory that has the records; of an index in DRAM too
+  std::optional<std::uint64_t> free_bytes;    // free bytes of the device
+  std::optional<std::uint64_t> longest_free_extent;  // longest free extent of the device
 };
 
 class volume_subject : public store_subject {

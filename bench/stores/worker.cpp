@@ -22,7 +22,7 @@ enum class action : std::uint8_t { read, write, discard };
 // Phase `pages`: four operations after each other are two reads of pages, the record in the log, and the page.
 constexpr unsigned steps_of_pages = 4;
 constexpr unsigned log_step = 2;
-constexpr std::uint64_t log_share = 16;  // of the volume: its end
+constexpr std::uint64_t log_share = 16;  // log share of the volume: its end
 
 // The redo log of all threads: a block after the other, again and again.
 std::uint64_t blocks_of_log(const worker_task& task, std::uint64_t blocks) {

@@ -9,7 +9,7 @@ struct htm_probe {
   bool advertised = false;      // cpuid reports RTM
   bool executable = false;      // the instruction exists: no SIGILL
   std::uint64_t tried = 0;      // transactions begun
-  std::uint64_t committed = 0;  // of them
+  std::uint64_t committed = 0;  // committed ones among them
   [[nodiscard]] bool works() const noexcept { return committed > 0; }
 };
 

@@ -6,7 +6,7 @@
 namespace pmlab::bench {
 
 struct huge_page_probe {
-  std::string anonymous_setting;  // of the kernel: "always", "madvise", "never"
+  std::string anonymous_setting;  // setting of the kernel: "always", "madvise", "never"
   std::string shmem_setting;      // "always", "within_size", "advise", "never", "deny", "force"
   bool anonymous = false;         // DRAM with MADV_HUGEPAGE is on huge pages
   bool tmpfs_collapse = false;    // a file on /dev/shm moved to huge pages with MADV_COLLAPSE

@@ -15,10 +15,10 @@ struct machine_facts {
   std::string flush;       // the instruction that writes a line back: "clwb"
   std::string simd;        // the widest vectors that the indexes use here (base/simd.hpp): "avx2"
   std::string huge_pages;  // the kernel's setting for anonymous memory: "always", "madvise", "never"
-  std::string compiler;    // of this build: "g++ 12.2.0"
-  std::string flags;       // of this build
-  std::string commit;      // of this build: from `git describe --always --dirty`, or "unknown"
-  std::string version;     // of pmlab
+  std::string compiler;    // compiler of this build: "g++ 12.2.0"
+  std::string flags;       // flags of this build
+  std::string commit;      // commit of this build: from `git describe --always --dirty`, or "unknown"
+  std::string version;     // version of pmlab
   std::string date;        // now, UTC: "2026-03-01T12:00:00Z"
 };
 

@@ -7,7 +7,7 @@ namespace pmlab {
 
 // Both are literals of the program.
 struct named_text {
-  std::string_view name;  // of the file, without its ending
+  std::string_view name;  // name of the file, without its ending
   std::string_view text;  // all of it
 };
 

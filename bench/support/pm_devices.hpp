@@ -13,7 +13,7 @@ struct pm_devices {
     std::string mode;  // "memory" (fsdax), "dax" (devdax), "raw", "safe" (sector)
     std::uint64_t bytes = 0;
   };
-  std::vector<name_space> name_spaces;       // of /sys/bus/nd
+  std::vector<name_space> name_spaces;       // name spaces of /sys/bus/nd
   std::vector<std::string> dax_devices;      // /dev/dax*
   std::vector<std::string> dax_mounts;       // folders of file systems mounted with dax
   std::vector<std::string> writable_mounts;  // those of them where this user may make a pool

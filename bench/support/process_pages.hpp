@@ -25,19 +25,19 @@ struct page_share {
 // below, but stacks. Mappings of less than 2 MB are left out: they can have no such page.
 [[nodiscard]] page_share pages_in(std::istream& smaps, std::string_view path = {});
 
-// Of this process. Takes some milliseconds for each GB on 4 KB pages.
+// The same for this process. Takes some milliseconds for each GB on 4 KB pages.
 [[nodiscard]] page_share pages_of_process(std::string_view path = {});
 
-// Of the file at `path`, which it maps for this moment; its holes stay holes. On tmpfs: elsewhere files have no such pages.
-// Nothing in it: it cannot be read.
+// The same for the file at `path`, which it maps for this moment; its holes stay holes. On tmpfs: elsewhere files have
+// no such pages. Nothing in it: it cannot be read.
 [[nodiscard]] page_share pages_of_file(const std::string& path);
 
-// From now on the process gets no 2 MB pages, whoever asks for them; those that it has already stay. Throws pmlab::error:
+// From now on the process gets no 2 MB pages, on request neither; those that it has already stay. Throws pmlab::error:
 // the kernel refuses.
 void stay_on_small_pages();
 
-// Has the kernel put the memory that the process has on 2 MB pages, whoever allocated it: heaps, mappings, pools on tmpfs.
-// Memory for which it has none stays as it is. No other thread may change mappings.
+// Has the kernel put the memory that the process has on 2 MB pages, that of libraries, too: heaps, mappings, pools on
+// tmpfs. Memory for which it has none stays as it is. No other thread may change mappings.
 void move_to_huge_pages();
 
 }  // namespace pmlab::bench

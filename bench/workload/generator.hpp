@@ -14,7 +14,7 @@ struct generator_options {
   mix operations_mix;
   distribution keys;
   std::uint64_t records = 0;     // loaded before: the keys key_of(first) ... key_of(first + records - 1)
-  std::uint64_t operations = 0;  // of all threads together
+  std::uint64_t operations = 0;  // operations of all threads together
   std::uint64_t first = 0;
   std::uint64_t seed = 0;
   std::uint32_t thread = 0;  // whose operations to make: 0 ... threads - 1

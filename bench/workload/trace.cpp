@@ -300,8 +300,8 @@ class trace_builder {
   const trace_options& options_;
   trace result_;
   std::array<std::unique_ptr<detail::line_parser>, trace_format_names.size()> parsers_;
-  std::vector<bool> by_presence_;  // of operations of the run, up to the last one that is; detail::traced
-  other_lines others_;             // of this file
+  std::vector<bool> by_presence_;  // by the operations of the run, up to the last one that is; detail::traced
+  other_lines others_;             // others of this file
   bool loading_ = true;
   bool declared_ = false;     // this file declares its kind
   bool inserts_only_ = true;  // so far in this file

@@ -55,7 +55,7 @@ namespace pmlab::workload {
 struct trace {
   std::vector<operation> load;  // inserts
   std::vector<operation> run;
-  trace_format format = trace_format::automatic;  // of the last file
+  trace_format format = trace_format::automatic;  // format of the last file
   std::string source;                             // the path, or the paths with ", " between them
   std::vector<std::string> notes;  // what was read and is no operation, and what is replayed otherwise than recorded
 };
@@ -64,7 +64,7 @@ struct trace_options {
   trace_format format = trace_format::automatic;
   // More are refused, before they take the memory that they need.
   std::uint64_t most_operations = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t seed = 1;  // of the reads that are drawn
+  std::uint64_t seed = 1;  // seed of the reads that are drawn
 };
 
 // Reads the files of one trace, in this order. Plain, gzip, zstd or xz each, by content. Memory: 24 bytes an operation,

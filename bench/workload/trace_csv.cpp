@@ -132,7 +132,7 @@ class twitter_parser final : public line_parser {
     return separators.front();
   }
 
-  char separator_ = '\0';  // of the first row
+  char separator_ = '\0';  // separator of the first row
   bool is_first_ = true;
 };
 

@@ -38,7 +38,7 @@ class pool_image {
   std::uint64_t bytes_;
   std::byte* mapped_ = nullptr;    // the file
   std::byte* written_ = nullptr;   // as it was written
-  std::set<std::uint64_t> pages_;  // of `written_` that may hold data
+  std::set<std::uint64_t> pages_;  // pages of `written_` that may hold data
   int file_ = -1;
   ino_t number_ = 0;
 };

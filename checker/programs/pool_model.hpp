@@ -48,7 +48,7 @@ class pool_model {
   // In the order of their places. The reference holds until the next step.
   [[nodiscard]] const std::vector<line*>& uncertain();
 
-  using choice = std::vector<std::uint32_t>;  // of each uncertain line its cut
+  using choice = std::vector<std::uint32_t>;  // cut of each uncertain line
   [[nodiscard]] std::uint64_t hash(const choice& c);
   // Throws pmlab::error if there is no room.
   void write(pool_image& to, const choice& c);

@@ -63,7 +63,7 @@ class program_run {
   void read_record();
 
   std::vector<std::string> words_;
-  std::string file_;  // of the program
+  std::string file_;  // file of the program
   verify::scratch_file own_pool_{".pool"};
   verify::scratch_file record_file_{".record"};
   verify::scratch_file base_{".base"};

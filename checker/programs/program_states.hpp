@@ -31,7 +31,7 @@ struct state_options {
   double recovery_share = 0.3;
   std::string recorder;                     // for that
   std::string until;                        // the mark at which crashes end; empty: the end of the run
-  std::vector<std::string> marks_of_state;  // of a recovery: those before the crash that it recovers from
+  std::vector<std::string> marks_of_state;  // marks of a recovery: those before the crash that it recovers from
 };
 
 struct program_violation {
@@ -52,10 +52,10 @@ struct state_counts {
   std::uint64_t checked = 0;          // different states
   bool whole_run = false;             // one pass at least reached the end
   std::uint64_t sampled_points = 0;   // in the last pass that did; 0: every state of the run has been checked
-  std::uint64_t steps = 0;            // of the record
-  std::uint64_t reached_step = 0;     // of them, the last one at which a pass was
+  std::uint64_t steps = 0;            // steps of the record
+  std::uint64_t reached_step = 0;     // last step at which a pass was
   std::uint64_t recoveries = 0;       // that were crashed in turn
-  std::uint64_t recovery_states = 0;  // of them, checked
+  std::uint64_t recovery_states = 0;  // states of recoveries among them, checked
   std::string no_recoveries;          // why none was crashed
   double seconds = 0;
   std::optional<program_violation> found;

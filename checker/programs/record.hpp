@@ -15,17 +15,17 @@ enum class event : std::uint8_t {
   store = 1,
   // The same, by an instruction whose stores go around the caches: durable at the next fence of its thread.
   streaming_store,
-  flush,  // of `length` bytes at `at`
+  flush,  // flush of `length` bytes at `at`
   // The same, of an instruction that needs no fence.
   complete_flush,
   fence,
-  sync,     // of the whole file, by the system
+  sync,     // sync of the whole file, by the system
   mark,     // payload: text
   stack,    // payload: addresses of code, the innermost first; `stack` is its number
   object,   // loaded at `at`, of `length` bytes; payload: its path
   pool,     // first mapping of a file of `at` bytes; payload: its path
   refusal,  // the run cannot be judged; payload: problem, newline, remedy
-  end,      // of the program; `at`: hash of the file's content (content_hash.hpp)
+  end,      // end of the program; `at`: hash of the file's content (content_hash.hpp)
 };
 
 struct entry {
@@ -41,7 +41,7 @@ static_assert(sizeof(entry) == 32);
 
 struct record_head {
   std::uint64_t magic = 0;
-  std::uint64_t capacity = 0;          // of the file
+  std::uint64_t capacity = 0;          // capacity of the file
   std::atomic<std::uint64_t> used{0};  // entries end here
 };
 inline constexpr std::uint64_t record_magic = 0x3144524f4345524d;

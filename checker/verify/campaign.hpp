@@ -35,7 +35,7 @@ struct campaign_options {
   round_options round;  // seed: of the first round; the following ones count up
   bool crashes = true;
   bool schedules = false;
-  memory_order order = memory_order::by_seed;  // of rounds with threads
+  memory_order order = memory_order::by_seed;  // order of rounds with threads
   bool mixed = true;                  // with both: mostly rounds with both, some with schedules, few with crashes only
   bool short_dram_by_seed = false;    // in one round of four
   bool pauses_by_seed = false;        // in half of the rounds with threads

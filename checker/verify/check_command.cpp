@@ -33,7 +33,7 @@ namespace {
 constexpr int server_requests = 198, server_answers = 199;
 constexpr int timed_out = 124;
 constexpr int own_failure = 125, not_executable = 126, not_found = 127;
-constexpr int least_of_signals = 128;  // of a shell's statuses
+constexpr int least_of_signals = 128;  // least of a shell's statuses that name signals
 
 // Those that there are, as a handler of signals may read them.
 std::array<std::atomic<const char*>, 1024> scratch_paths{};

@@ -68,7 +68,7 @@ class check_command {
   double seconds_;
   scratch_file marks_file_{".marks"};
   scratch_file output_{".output"};
-  std::vector<std::string> words_;  // of the command, without a shell; none: it needs one
+  std::vector<std::string> words_;  // words of the command, without a shell; none: it needs one
   std::size_t marks_ = 0;
   std::string server_;
   bool runs_ = false;

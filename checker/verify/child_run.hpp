@@ -20,7 +20,7 @@ struct child_outcome {
   // Not empty: bad input, so that nothing can be said of the subject. Its remedy.
   std::string problem;
   std::string remedy;
-  std::vector<std::string> history;  // of that round's operations
+  std::vector<std::string> history;  // operations of that round
   round_options round;               // the last one that it began
   std::uint64_t rounds_before = 0;   // those that its process had run before that one
 };

@@ -97,7 +97,7 @@ class complete_explorer final : public simulator::persistence_observer, private 
   std::uint64_t seed_ = 0;
   simulator::persistent_memory image_;
   std::vector<std::byte> base_;                  // durable when the group began
-  std::vector<std::byte> bytes_;                 // of the image that is opened
+  std::vector<std::byte> bytes_;                 // bytes of the image that is opened
   std::vector<std::uint32_t> durable_lines_;     // changed since the point before
   std::vector<std::uint32_t> were_unpersisted_;  // at the point before
   // How many operations had returned when the line was seen to wait, of lines that have not become durable since.
@@ -115,10 +115,10 @@ class complete_explorer final : public simulator::persistence_observer, private 
   joined_states states_;
   std::vector<recorded_point> points_;
   std::vector<std::unique_ptr<history_model>> histories_;
-  std::uint64_t version_ = 0;  // of the last of them
+  std::uint64_t version_ = 0;  // version of the last of them
 
   course_search* course_ = nullptr;           // that is on; null: every byte of the image is decided
-  std::vector<std::uint32_t> place_of_line_;  // of the image: 0 none; or its place in states_, plus 1
+  std::vector<std::uint32_t> place_of_line_;  // place of each line of the image: 0 none; or that in states_, plus 1
   std::uint64_t values_ = 0;                  // a hash of all that was read
   std::vector<std::uint32_t> choice_;
   std::size_t wrong_history_ = any_history;  // that the state contradicts

@@ -57,7 +57,7 @@ class flush_profile final : public simulator::durability_watch {
   [[nodiscard]] flush_place& place_of(const void* caller) noexcept;
 
   std::uint64_t operations_ = 0;
-  lines* lines_ = nullptr;  // of the process that counts
+  lines* lines_ = nullptr;  // lines of the process that counts
   flush_place places_[most_places];
 };
 

@@ -16,11 +16,11 @@ struct complete_options;
 struct crash_options {
   std::size_t states_per_point = 64;     // if there are more
   std::size_t states_per_promise = 64;   // likewise, of the states that a crash may leave after an answer
-  std::size_t points_one_in = 1;         // of the crash points, one in so many is examined
+  std::size_t points_one_in = 1;         // one in so many of the crash points is examined
   std::size_t work_after_recovery = 16;  // operations on every recovered index
-  std::size_t long_work_one_in = 64;     // of the images: enough operations to split nodes
+  std::size_t long_work_one_in = 64;     // one in so many of the images: enough operations to split nodes
   std::size_t long_work = 300;
-  std::size_t crash_recovery_one_in = 64;  // of the images
+  std::size_t crash_recovery_one_in = 64;  // one in so many of the images
   bool remember_images = true;
   const complete_options* complete = nullptr;  // not null: every state of every point, and no sample
   bool nearly_full = false;      // recovered stores are filled, half emptied and filled again (nearly_full.hpp)

@@ -179,8 +179,8 @@ class image_medium {
   std::size_t allocated_ = 0;
   std::size_t top_ = 0;
   std::vector<std::pair<void*, std::size_t>> own_;   // allocated after the crash; nullptr: released again
-  std::vector<std::pair<void*, std::size_t>> free_;  // of these, the released ones
-  std::vector<void*> released_;                      // of the image's
+  std::vector<std::pair<void*, std::size_t>> free_;  // released ones of these
+  std::vector<void*> released_;                      // released blocks of the image
   std::string misuse_;
   simulator::space_limit limit_;
 };

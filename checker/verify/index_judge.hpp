@@ -73,7 +73,7 @@ class index_judge final : public image_judge {
   const subject& kind_;
   bool counts_steps_ = false;
   bool searches_all_ = false;
-  const crash_options* options_ = nullptr;  // of the image that is judged
+  const crash_options* options_ = nullptr;  // options of the image that is judged
   splitmix64* random_ = nullptr;
   history_model* history_ = nullptr;
   std::optional<history_model> kept_history_;

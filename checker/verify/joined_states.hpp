@@ -87,7 +87,7 @@ class joined_states {
  private:
   std::size_t points_ = 0;
   std::vector<line> lines_;
-  std::unordered_map<std::uint32_t, std::size_t> place_of_;  // of a line's number
+  std::unordered_map<std::uint32_t, std::size_t> place_of_;  // by a line's number
 };
 
 // Depth-first search for all the different courses of a deterministic reader over the states of some points. Where the

@@ -111,7 +111,7 @@ class kv_ssd {
   [[nodiscard]] indexes::index_stats stats() const { return {.medium_bytes = device_.stats().medium_bytes}; }
   [[nodiscard]] indexes::check_report check() const {
     indexes::check_report report = device_.check();
-    if (device_.open_iterators() != 0) report.add("an iterator is open that nobody has");
+    if (device_.open_iterators() != 0) report.add("an iterator is open that no operation has");
     return report;
   }
 

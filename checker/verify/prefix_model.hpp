@@ -27,7 +27,7 @@ struct prefix_step {
   enum class action : std::uint8_t { apply, apply_synced, sync, pass, compact, get, walk, hold, look };
   action what = action::apply;
   std::vector<prefix_change> changes{};
-  std::uint64_t amount = 0;  // of time, a key, 1: backward, or a prefix_look
+  std::uint64_t amount = 0;  // time, a key, 1: backward, or a prefix_look
 };
 
 [[nodiscard]] std::string to_string(const prefix_step& s);
@@ -67,9 +67,9 @@ class prefix_model {
   struct operation {
     std::vector<prefix_change> changes{};
     std::uint64_t after = 0;  // greater than the sequences that had returned when it was called
-    std::uint64_t time = 0;   // of its return
+    std::uint64_t time = 0;   // time of its return
     std::string text{};
-    std::uint64_t floor_of_sync = 0;  // of a sync: what had returned when it was called
+    std::uint64_t floor_of_sync = 0;  // what had returned when a sync was called
     bool is_running = false;
     std::uint64_t called = 0;  // on `clock_`
   };

@@ -42,7 +42,7 @@ class reached_code {
 
   std::string path_;
   std::uintptr_t base_ = 0;
-  std::size_t bytes_ = 0;  // of the mapped object
+  std::size_t bytes_ = 0;  // bytes of the mapped object
   std::uint8_t* marks_ = nullptr;
 };
 

@@ -22,12 +22,12 @@ class flush_profile;
 enum class search : std::uint8_t { random, bounded };
 
 struct round_options {
-  std::uint64_t seed = 1;           // of keys and operations
-  std::uint64_t schedule_seed = 1;  // of the schedule
+  std::uint64_t seed = 1;           // seed of keys and operations
+  std::uint64_t schedule_seed = 1;  // seed of the schedule
   search how = search::random;
   unsigned threads = 1;
-  bool store_buffers = false;    // of more than one thread: x86-TSO, and not sequential consistency
-  std::size_t operations = 120;  // of each thread, between two crashes
+  bool store_buffers = false;    // threads have them: x86-TSO, and not sequential consistency
+  std::size_t operations = 120;  // operations of each thread, between two crashes
   std::size_t keys = 120;
   // Begin with as many keys as are needed to be a few operations before a node splits, and observe from there on.
   bool grown = false;

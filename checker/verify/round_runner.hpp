@@ -123,7 +123,7 @@ class round_runner : public runner {
   std::array<drive_set, 2> drives_;                           // the usual ones, and the small ones
   std::size_t used_ = 0;                                      // which of them
   std::array<std::unique_ptr<crash_explorer>, 2> explorers_;  // as drives_
-  operation_schedule* schedule_ = nullptr;                    // of the phase; null: it has none
+  operation_schedule* schedule_ = nullptr;                    // schedule of the phase; null: it has none
   std::uint64_t accesses_before_ = 0;  // those that the last round of this seed without a pre-emption had
 };
 

@@ -82,7 +82,7 @@ class tiered_target : public prefix_target {
   std::string check() override {
     const indexes::check_report report = store_->check();
     if (!report.ok()) return report.violations.front();
-    // One that nobody has would keep old versions for ever.
+    // One that no reader has would keep old versions for ever.
     const std::uint64_t snapshots = store_->stats().snapshots;
     if (snapshots != (held_ ? 1U : 0U)) return std::to_string(snapshots) + " snapshots are held, and one can be";
     return {};

@@ -26,7 +26,7 @@ struct volume_step {
   enum class action : std::uint8_t { write, read, discard };
   action what = action::read;
   std::vector<block_range> ranges{};  // several: a group, in one chunk
-  std::uint32_t number = 0;           // of a write
+  std::uint32_t number = 0;           // number of a write
 
   [[nodiscard]] std::uint32_t blocks() const noexcept {
     std::uint32_t all = 0;

@@ -3,7 +3,7 @@
 SUCCESS = 0
 FAILURE = 1  # found while working: wrong answers, a pool that is full
 BAD_INPUT = 2  # nothing was done: the options do not make sense, a path is missing
-INVALID_FIGURES = 3  # of `pmlab bench`: measured, but some rows are marked INVALID
+INVALID_FIGURES = 3  # `pmlab bench` has measured, but some rows are marked INVALID
 
 ENDED_BY_SIGNAL = 128  # shells add the signal's number
 

@@ -449,7 +449,7 @@ TYPED_TEST(radix_pool, damaged_words_are_survived) {
     const parts::walked_node& at = all[source.below(all.size())];
     auto* const words = reinterpret_cast<std::atomic<std::uint64_t>*>(at.n);
     const std::size_t count = TestFixture::kinds::bytes(at.kind) / sizeof(std::uint64_t);
-    auto& word = words[2 + 2 * source.below((count - 2) / 2)];  // of a slot, or of an index
+    auto& word = words[2 + 2 * source.below((count - 2) / 2)];  // word of a slot, or of an index
     const std::uint64_t before = word.exchange(source.next() >> source.below(64));
     {
       auto index = TypeParam::index::open(this->pool_);

@@ -28,7 +28,7 @@ struct drive_case {
   access what = access::read;
   order where = order::random;
   durability until = durability::none;
-  std::uint64_t bytes = 4096;  // of a request; a multiple of 512
+  std::uint64_t bytes = 4096;  // bytes of a request; a multiple of 512
   unsigned depth = 1;          // requests in flight
   bool beside_fio = false;     // fio measures it too, where fio is installed
 };

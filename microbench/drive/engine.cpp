@@ -105,7 +105,7 @@ repetition repeat_case(const drive_case& c, target& on, std::uint64_t bytes, std
   r.latencies.reserve(std::size_t{1} << 16);
   const std::uint64_t start = on.now();
   const std::uint64_t warm = start + time / 10;
-  std::uint64_t begin = 0;  // of the time that counts; 0: it is warming up
+  std::uint64_t begin = 0;  // begin of the time that counts; 0: it is warming up
   std::uint64_t last = start;
   double cpu_begin = 0;
   std::ranges::fill(began, start);

@@ -14,7 +14,7 @@ namespace pmlab::drive {
 
 struct run_options {
   device_spec device;
-  std::uint64_t bytes = 0;  // of a new device; at most so many of an existing one are used
+  std::uint64_t bytes = 0;  // bytes of a new device; at most so many of an existing one are used
   double spread_percent = 10;
   bool overwrite = false;
   std::optional<std::string> fio;  // its path; nothing: no comparison
@@ -24,7 +24,7 @@ struct run_options {
 struct repetition {
   std::uint64_t requests = 0;
   std::uint64_t time = 0;                // picoseconds
-  double cpu_ns = 0;                     // of this process, all requests
+  double cpu_ns = 0;                     // CPU time of this process, for all requests
   std::vector<std::uint64_t> latencies;  // picoseconds
 };
 

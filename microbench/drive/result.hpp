@@ -14,9 +14,9 @@ namespace pmlab::drive {
 struct case_result {
   drive_case what;
   std::optional<std::string> skipped;  // why it was not measured; nothing below means anything then
-  std::vector<double> gib_per_s;       // of each repetition
+  std::vector<double> gib_per_s;       // bandwidth of each repetition
   double requests_per_s = 0;
-  std::optional<double> cpu_ns;         // of this process for a request; nothing: the clock is virtual
+  std::optional<double> cpu_ns;         // CPU time of this process for a request; nothing: the clock is virtual
   microbench::latency_figures latency;  // from submission until it counts as done; all repetitions together
   std::optional<double> fio_requests_per_s;
   std::optional<double> over_fio;       // our requests a second over fio's: the median of the pairs of repetitions

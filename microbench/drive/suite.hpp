@@ -12,7 +12,7 @@ namespace pmlab::drive {
 struct suite {
   std::string name;
   std::string title;
-  double seconds = 0.25;  // of one repetition on a real clock
+  double seconds = 0.25;  // seconds of one repetition on a real clock
   unsigned least_repetitions = 3;
   unsigned most_repetitions = 6;
   std::vector<drive_case> cases;

@@ -15,7 +15,7 @@
 namespace pmlab::drive {
 
 struct target_options {
-  std::uint64_t bytes = 0;  // of a new device; of an existing one, at most so many are used
+  std::uint64_t bytes = 0;  // bytes of a new device; of an existing one, at most so many are used
   bool overwrite = false;   // an existing file or block device may be written to
 };
 

@@ -87,7 +87,7 @@ struct bench_case {
   std::string name;                 // group/field=value/...: the fields that the matrix varies; unique in a suite
   std::string about;                // one line
   std::vector<std::string> claims;  // "M1": the claims that it is evidence for
-  std::optional<double> published;  // of the first generation of Optane, in `published_unit`
+  std::optional<double> published;  // figure of the first generation of Optane, in `published_unit`
   std::string published_unit;       // "ns" or "GiB/s"
 
   case_medium medium;
@@ -96,10 +96,10 @@ struct bench_case {
   store_kind store = store_kind::ntstore;
   pattern_kind pattern = pattern_kind::random;
   measure_kind measure = measure_kind::bandwidth;
-  std::uint64_t access_bytes = 64;                            // 8, 16, 32, or a multiple of 64 up to 16 MiB
-  std::uint64_t align_bytes = 0;                              // least distance of places; 0: access_bytes
-  std::uint64_t offset_bytes = 0;                             // of each access from its place's border; less than 64
-  std::uint64_t working_set_bytes = std::uint64_t{64} << 20;  // of all threads together
+  std::uint64_t access_bytes = 64;  // 8, 16, 32, or a multiple of 64 up to 16 MiB
+  std::uint64_t align_bytes = 0;    // least distance of places; 0: access_bytes
+  std::uint64_t offset_bytes = 0;   // distance of each access from its place's border; less than 64
+  std::uint64_t working_set_bytes = std::uint64_t{64} << 20;  // bytes of all threads together
   bool private_sets = false;                // each thread has a separate part; else all share all of it
   std::uint64_t stride_bytes = 0;           // strided
   double theta = 0.99;                      // zipfian
@@ -118,7 +118,7 @@ struct bench_case {
 
   // How long.
   double warm_up_seconds = 0;    // before each repetition; 0: the medium's default
-  double seconds = 0;            // of one repetition; 0: the medium's default
+  double seconds = 0;            // seconds of one repetition; 0: the medium's default
   std::uint64_t samples = 0;     // latency: at most so many accesses in one repetition; 0: by time alone
   unsigned min_repetitions = 0;  // 0: the medium's default
   unsigned max_repetitions = 0;  // 0: the medium's default

@@ -60,7 +60,7 @@ struct side_sums {
 struct side_history {
   std::vector<double> gib_per_s;
   std::vector<double> ns_per_access;
-  std::vector<std::uint64_t> samples;  // of the steady repetitions, or all
+  std::vector<std::uint64_t> samples;  // samples of the steady repetitions, or all
   unsigned threads = 0;
   std::uint64_t accesses = 0;
 

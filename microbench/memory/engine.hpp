@@ -62,7 +62,7 @@ class engine {
   std::map<std::string, std::shared_ptr<const media::calibration>> emulations_;
   std::unique_ptr<place> place_;
   std::vector<std::string> remarks_;
-  mutable std::map<std::string, std::uint64_t> room_;  // of each medium, as it was before the run took any
+  mutable std::map<std::string, std::uint64_t> room_;  // room of each medium, as it was before the run took any
 };
 
 // All cases of a suite. `on_case` (may be empty) is called with each result at once. An error in the middle of the run

@@ -15,12 +15,12 @@ namespace pmlab::microbench {
 
 // A thread's sequence of places. After the last place the first one follows.
 struct walk {
-  std::byte* base = nullptr;                // of place 0; chase: the current place
+  std::byte* base = nullptr;                // place 0; chase: the current place
   std::uint64_t distance = 0;               // from one place to the next
   std::uint64_t places = 0;                 // or the length of the table
   const std::uint32_t* table = nullptr;     // the order of the places; null: as they lie
   std::uint64_t at = 0;                     // the next place, or entry of the table
-  std::uint64_t bytes = 0;                  // of an access
+  std::uint64_t bytes = 0;                  // bytes of an access
   std::uint64_t fence_bytes = fence_never;  // stores: a fence after so many bytes; fence_each_access is resolved
   std::uint64_t since_fence = 0;            // bytes
 

@@ -36,7 +36,7 @@ class overlap_window {
     std::byte* start = nullptr;
     std::uint64_t bytes = 0;
   };
-  static constexpr std::uint64_t most_bytes = 1024;    // of a piece: less than the first level of a cache
+  static constexpr std::uint64_t most_bytes = 1024;    // bytes of a piece: less than the first level of a cache
   static constexpr std::uint64_t window_bytes = 4096;  // more than any core has under way: the medium is the limit
 
   template <class Wait>

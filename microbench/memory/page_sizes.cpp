@@ -11,7 +11,7 @@ namespace pmlab::microbench {
 
 std::string pages_under(std::istream& smaps, std::uint64_t start, std::uint64_t bytes) {
   const std::uint64_t end = start + bytes;
-  std::uint64_t inside = 0;  // of the mapping that is being read
+  std::uint64_t inside = 0;  // bytes inside of the mapping that is being read
   std::uint64_t covered = 0;
   std::uint64_t huge = 0;
   bool any = false;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr double line_bytes = media::cache_line_bytes;
 constexpr double page_bytes = 4096;
-constexpr double bytes_per_ns = 1.073741824;  // of a GiB/s
+constexpr double bytes_per_ns = 1.073741824;  // in a GiB/s
 
 // A step below this share of the lower level is noise.
 constexpr double least_step = 0.05;

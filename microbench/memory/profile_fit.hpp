@@ -12,8 +12,9 @@ namespace pmlab::microbench {
 
 struct fitted_profile {
   media::device_profile profile;
-  std::map<std::string, std::string, std::less<>> origins;  // of each key: the measurement, or that it is the base's
-  unsigned measured = 0;                                    // keys that were not kept from the base
+  std::map<std::string, std::string, std::less<>>
+      origins;            // origin of each key: the measurement, or that it is the base's
+  unsigned measured = 0;  // keys that were not kept from the base
 };
 
 // The profile with which the device model reproduces the measurements. Parameters that `results` do not determine

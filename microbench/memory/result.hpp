@@ -23,9 +23,9 @@ struct latency_figures {
 // One side of a case: all its threads that load, or all that store. Medians of the repetitions.
 struct side_figures {
   unsigned threads = 0;
-  std::uint64_t accesses = 0;              // of one repetition, all threads
+  std::uint64_t accesses = 0;              // accesses of one repetition, all threads
   double gib_per_s = 0;                    // bytes requested; the sum of the threads
-  double ns_per_access = 0;                // of one thread: its time over its accesses
+  double ns_per_access = 0;                // time of one thread over its accesses
   std::optional<latency_figures> latency;  // where accesses were timed one by one
 };
 
@@ -44,13 +44,13 @@ struct case_result {
 
   std::optional<side_figures> reads;
   std::optional<side_figures> writes;  // read_after_persist: its steps as one access
-  std::optional<media_work> media;     // of the last repetition
+  std::optional<media_work> media;     // work of the last repetition
   unsigned repetitions = 0;
   double spread_percent = 0;       // (max - min) / median of the measurements, over the repetitions
   bool steady = false;             // the spread is below the limit
   std::vector<double> values;      // the measurement of each repetition, in `unit`
   std::string unit;                // "ns" or "GiB/s"
-  double timing_cost_ns = 0;       // of taking the time once; was subtracted from every sample
+  double timing_cost_ns = 0;       // cost of taking the time once; was subtracted from every sample
   std::string huge_pages;          // "2 MB pages", "4 KB pages", ...: from the kernel
   std::vector<std::string> notes;  // warnings about the figure
 

@@ -15,12 +15,12 @@ namespace pmlab::microbench {
 
 struct target_options {
   bench::medium_spec medium{};
-  std::uint64_t bytes = 0;  // of the region
+  std::uint64_t bytes = 0;  // bytes of the region
   int numa_node = -1;       // dram: -1: where the kernel puts it
   bool huge_pages = true;
   bool reuse = false;      // an existing pool is opened; a block in its free space is used
   bool overwrite = false;  // an existing pool is replaced
-  std::shared_ptr<const media::calibration> emulation = nullptr;  // of an emulated medium
+  std::shared_ptr<const media::calibration> emulation = nullptr;  // calibration of an emulated medium
 };
 
 // Bytes that the device's media have moved.

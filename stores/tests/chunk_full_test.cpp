@@ -37,7 +37,7 @@ using kinds = ::testing::Types<records_in<media::dram, indexes::cceh<media::dram
 TYPED_TEST_SUITE(ChunkFull, kinds);
 
 struct sizes {
-  std::uint64_t blocks = 0;  // of the drive
+  std::uint64_t blocks = 0;  // blocks of the drive
   std::uint32_t chunk = 0;   // blocks
   std::uint32_t ring = 0;
 };
@@ -135,7 +135,7 @@ void fill_and_erase(const sizes& s, erasing how, splitmix64& random, std::uint64
     erased = again.size();
   }
   ASSERT_NO_FATAL_FAILURE(expect_equal(store, f.right));
-  if (2 * erased < first_capacity) return;  // of one chunk or two
+  if (2 * erased < first_capacity) return;  // it is one chunk or two
 
   std::uint64_t written = 0;
   for (const auto& [name, b] : again) {

@@ -306,8 +306,8 @@ TEST(KvDevice, opens_again_in_a_pool_without_reading_the_flash) {
 // ---- local tables
 
 struct deferral {
-  stores::kv_stats puts;       // of 20,000 overwrites of 1,000 keys
-  media::counts lines;         // of the memory, the same
+  stores::kv_stats puts;       // statistics of 20,000 overwrites of 1,000 keys
+  media::counts lines;         // accesses to the memory, by the same
   std::uint64_t reads = 0;     // searches in the global index by 20,000 gets
   std::uint64_t searched = 0;  // and in local tables, without an answer
 };
@@ -752,7 +752,7 @@ TEST(KvRebuild, refuses_by_name_what_it_cannot_do) {
   }
   EXPECT_NE(message(memory, on).find("has the memory of a key-value device 'kv_ssd'; open it"), std::string::npos);
   media::dram other;
-  on.inject({.only = blocks::stream::values});  // of the scan
+  on.inject({.only = blocks::stream::values});  // those of the scan
   EXPECT_NE(message(other, on), "");
   on.stop();
   EXPECT_NE(message_of([&] { static_cast<void>(device::open(other, on, small)); }).find("was being rebuilt"),

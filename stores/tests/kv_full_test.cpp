@@ -165,7 +165,7 @@ class filled {
 
 // What each of three rounds of deletions and puts gives, and costs.
 struct figures {
-  double worst_share = 1;  // of the first capacity, that was stored again
+  double worst_share = 1;  // share of the first capacity that was stored again
   double written = 0;      // bytes to flash in a round, of the drive's
 };
 void empty_half_and_fill(filled& f, std::uint64_t first, std::uint64_t drive_bytes, figures& all) {

@@ -195,7 +195,7 @@ TEST(Tiered, IsAMapThatIsSyncedAndCrashes) {
 struct history {
   std::vector<content> states{content{}};
   std::vector<std::uint64_t> acknowledged{0};
-  std::vector<bool> is_end{true};  // of a batch
+  std::vector<bool> is_end{true};  // ends of a batch
 };
 
 // Crashes at random moments of a virtual clock, again and again: what survives is one prefix, as long as promised.
@@ -265,7 +265,7 @@ TEST(Tiered, LosesNoMoreThanTheBound) {
     for (std::uint64_t seed = 1; seed <= 6; ++seed) lose(seed, bound);
 }
 
-// Whoever makes changes durable: those that were older than the bound then are counted, and how old they were.
+// Whatever makes changes durable: those that were older than the bound then are counted, and how old they were.
 TEST(Tiered, CountsChangesThatBecameDurableTooLate) {
   struct way {
     const char* name;
@@ -673,6 +673,66 @@ TEST(Tiered, LeavesSplitAndAnswerInBothDirections) {
   EXPECT_EQ(all_of(t), content{});
   EXPECT_LT(db->stats().leaves, 8U) << "leaves without keys go";
   expect_sound(*db);
+}
+
+// Leaf values lie in the order of keys: a walk reads those of a block once, and blocks that follow one another together.
+TEST(Tiered, AWalkReadsNeighbouringValuesTogether) {
+  machine m(4096, 4096);
+  auto db = m.open();
+  auto t = db->table("t");
+  splitmix64 random(14);
+  content right;
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    const std::string key = key_of(random, 1000);
+    t.put(key, right[key] = "value" + std::to_string(i) + std::string(60, 'v'));
+  }
+  db->compact();
+  for (drive* d : {&m.staging, &m.capacity}) d->inner().reset();
+  EXPECT_EQ(all_of(t), right);
+  std::uint64_t reads = 0;
+  for (drive* d : {&m.staging, &m.capacity}) reads += d->inner().of(blocks::stream::values).reads;
+  EXPECT_GT(reads, 0U);
+  EXPECT_LT(reads, right.size() / 20);
+}
+
+// A walk whose read failed goes on: behind the key whose value it was, or where it was. No key is lost, and none comes twice.
+TEST(Tiered, AWalkGoesOnBehindAFailedRead) {
+  machine m(2048, 2048);
+  splitmix64 random(15);
+  auto options = small_options();
+  options.memory_limit = 64 << 10;
+  auto db = m.open(options);
+  auto t = db->table("t");
+  content right;
+  for (int i = 0; i < 1500; ++i) {
+    const std::string key = key_of(random, 300);
+    t.put(key, right[key] = value_of(random, static_cast<std::uint64_t>(i)));
+  }
+  const auto fail = [&] {
+    for (drive* d : {&m.staging, &m.capacity}) d->inject_at_random({blocks::fault::io_error}, 4);
+  };
+  int failed = 0;
+  for (const auto way : {stores::direction::forward, stores::direction::backward}) {
+    content found;
+    std::string last;
+    auto walk = t.cursor({.way = way});
+    for (bool any = true; any;) {
+      fail();
+      const std::string said = message_of([&] { any = walk.next(); });
+      m.stop();
+      if (!said.empty()) {
+        ++failed;
+        // The value could not be read: its key is named.
+        if (!found.empty() && walk.key() != last) found[walk.key()] = right[walk.key()];
+        any = walk.next();
+      }
+      if (!any) continue;
+      last = walk.key();
+      EXPECT_TRUE(found.emplace(last, walk.value()).second) << last << " came twice";
+    }
+    EXPECT_TRUE(found == right);
+  }
+  EXPECT_GT(failed, 20);
 }
 
 // Snapshots and cursors have their moment, whatever is spilled, compacted and split under them.

@@ -636,7 +636,7 @@ class KillRounds:
     def __init__(self, test, source, replay):
         self._test, self._source, self._replay = test, source, replay
         self._versions = {name: [0] * (size // test.BLOCK) for name, size in self.VOLUMES.items()}
-        self._open = []  # of (volume, first block, blocks, version): sent, not answered
+        self._open = []  # (volume, first block, blocks, version) of what was sent, and not answered
         self._next = 1
         self._lock = threading.Lock()
         self.acknowledged = self.interrupted = 0

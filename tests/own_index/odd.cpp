@@ -65,7 +65,7 @@ struct slot {
 
 struct header {
   std::atomic<std::uint64_t> written;
-  std::atomic<std::uint64_t> area;  // of its slots: it doubles with each
+  std::atomic<std::uint64_t> area;  // area of its slots: it doubles with each
 };
 
 class odd_table final : public tree_api {

@@ -40,8 +40,13 @@ class CheckWords(PlantedTree):
         self.assert_found(self.check("a.py", 'a = 1  # one\n\n\ndef b():\n    """Of one read."""\n'), "a.py:5: 'Of'")
         self.assert_found(self.check("a.py", 'add("--a", help="0 if not given. Of kv, pairs")\n'), "a.py:1: 'Of'")
 
+    def test_comment_behind_code_that_opens_with_of(self):
+        self.assert_found(self.check("a.hpp", "int bytes = 0;  // of DRAM\n"), "a.hpp:1:", "write: the noun first")
+        self.plant("a.hpp", SOUND_CODE)
+        self.assert_found(self.check("a.py", "LEVEL = 0.05  # of the test\n"), "a.py:1:")
+
     def test_of_inside_a_sentence(self):
-        self.assert_clean(self.check("a.hpp", "// The bytes of a value.\nint OfBytes;  // of DRAM\nsay(Of(bytes));\n"))
+        self.assert_clean(self.check("a.hpp", "// The bytes of a value,\n// of DRAM.\nint OfBytes;  // bytes of DRAM\nsay(Of(bytes));\n"))
 
     def test_across_the_end_of_a_line(self):
         self.assert_found(self.check("a.cpp", "// This comment lists what\n// comes next.\n"), "a.cpp:1: 'what comes'")

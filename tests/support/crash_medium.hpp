@@ -70,7 +70,7 @@ class mapping {
 
 // A line whose content after a crash is not determined.
 struct unpersisted_line {
-  std::size_t offset;    // of the line in the area
+  std::size_t offset;    // offset of the line in the area
   std::size_t contents;  // how many contents it may have, at least 2: 0 is the oldest, contents - 1 the newest
 };
 
@@ -409,8 +409,9 @@ class crash_medium {
   std::size_t end_ = 0;       // blocks were never above
   std::shared_ptr<block_table> blocks_ = std::make_shared<block_table>();
   block_table reserved_;
-  std::map<std::pair<std::size_t, std::size_t>, std::size_t> lowest_places_;  // of blocks of so many bytes, so aligned
-  std::map<std::size_t, line_history> histories_;  // of lines that were stored to since they were last persisted
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t>
+      lowest_places_;                              // lowest places of blocks of so many bytes, so aligned
+  std::map<std::size_t, line_history> histories_;  // lines that were stored to since they were last persisted
   std::map<std::thread::id, std::vector<std::pair<std::size_t, std::size_t>>> flushed_;  // and not fenced yet
   std::vector<std::string> misuse_;
   std::function<void()> at_crash_point_;

@@ -45,15 +45,16 @@ struct crash_options {
   // A change of the number of nodes alone changes the shape, too.
   bool nodes_are_shape = false;
   std::size_t one_operation_in = 20;
-  std::size_t one_point_in = 1;          // of the crash points of such an operation
+  std::size_t one_point_in = 1;          // one in so many of the crash points of such an operation
   std::size_t images_per_point = 24;     // where there are not fewer in all
   std::size_t work_after_recovery = 24;  // operations on every recovered index
-  std::size_t long_work_one_in = 40;     // of the images: enough operations to change the shape
+  std::size_t long_work_one_in = 40;     // one in so many of the images: enough operations to change the shape
   std::size_t long_work = 400;
-  std::size_t crash_recovery_one_in = 8;  // of the images: crash points inside `open`, too
+  std::size_t crash_recovery_one_in = 8;  // one in so many of the images: crash points inside `open`, too
   std::size_t images_in_all = 0;          // about so many, spread over the run; 0: no limit
-  std::size_t read_one_in = 0;            // of the crash points: another thread asks for the key under way; 0: never
-  bool only_after_the_mutation = false;   // crash points before the medium's first strike are not examined
+  std::size_t read_one_in =
+      0;  // one in so many of the crash points: another thread asks for the key under way; 0: never
+  bool only_after_the_mutation = false;  // crash points before the medium's first strike are not examined
 };
 
 struct crash_result {
@@ -356,8 +357,8 @@ class crash_scenario {
   }
 
   crash_options options_;
-  random source_;  // of the run
-  random images_;  // of everything else: the run does not depend on the examined images
+  random source_;  // numbers of the run
+  random images_;  // numbers of everything else: the run does not depend on the examined images
   std::vector<std::uint64_t> keys_;
   crash_result result_;
   contents model_;

@@ -21,7 +21,7 @@ inline constexpr std::uint64_t store_block = 4096;
 // A size, a share of the data, or none.
 struct amount {
   std::optional<std::uint64_t> bytes;
-  double share = 0;  // of the data; 0.1: a tenth
+  double share = 0;  // share of the data; 0.1: a tenth
 
   // `data`: its bytes.
   [[nodiscard]] std::uint64_t of(std::uint64_t data) const noexcept {
@@ -50,7 +50,7 @@ struct stores_request {
 struct volumes_request : stores_request {
   std::vector<store_bench::phase> phases;
   std::vector<store_bench::order> orders;
-  std::vector<std::uint64_t> sizes;  // of operations
+  std::vector<std::uint64_t> sizes;  // sizes of operations
   std::string container, index;
   std::optional<std::string> merge;  // nothing: the one that the container does best
   std::uint64_t volume_bytes = 0;

@@ -31,7 +31,7 @@ struct verify_request {
   bool scans = false;
   bool without_update = false;  // the library has none
   bool without_remove = false;
-  std::uint64_t pool_bytes = 0;  // of a library; 0: the usual
+  std::uint64_t pool_bytes = 0;  // bytes of a library's pool; 0: the usual
   bool crashes = false;
   std::string persistence = "adr";
   bool kills = false;  // the process alone, before the crash
@@ -67,7 +67,7 @@ struct verify_request {
   std::size_t states = 0;  // 0: 16 of a log, and as many as the budget allows of a program
   bool cut_off = false;
   bool scoreboard = false;
-  std::string bugs;                // of the scoreboard; empty: all
+  std::string bugs;                // bugs of the scoreboard; empty: all
   std::uint64_t clean_states = 0;  // judged for each twin without its defect
   std::string markdown;            // the file of the page
   std::string program;  // a command that runs a program with a pool: its crash states, in place of an index's

@@ -80,7 +80,7 @@ struct _kvs_key_space_handle {
 struct _kvs_device_handle {
   pmlab::kvssd::entrance door{};
   std::unique_ptr<pmlab::kvssd::device> of{};
-  std::mutex mutex{};  // of the key spaces' handles
+  std::mutex mutex{};  // guards the key spaces' handles
   std::map<pmlab::kvssd::key_space*, std::unique_ptr<_kvs_key_space_handle>> spaces{};
   std::unique_ptr<_kvs_key_space_handle> closed_spaces{};
   _kvs_device_handle* next_closed = nullptr;

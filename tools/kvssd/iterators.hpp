@@ -45,7 +45,7 @@ class iterators {
     bool with_values;
     engine::iterator walk;
     std::vector<std::string> ahead;  // keys of the walk
-    std::size_t returned = 0;        // of these
+    std::size_t returned = 0;        // returned ones of these
     bool is_over = false;            // the walk has no more
   };
 

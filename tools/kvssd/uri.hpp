@@ -8,7 +8,7 @@
 namespace pmlab::kvssd {
 
 struct device_uri {
-  std::string path;          // of the backing file, or of a link to it; device_files finds the files
+  std::string path;          // path of the backing file, or of a link to it; device_files finds the files
   std::uint64_t bytes = 0;   // size=: of a device to be made; 0: it must exist
   std::uint64_t memory = 0;  // memory=: of its battery-backed memory; 0: by the size
   std::uint64_t buffer = 0;  // buffer=: of its write buffer; 0: the default

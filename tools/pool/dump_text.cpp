@@ -162,7 +162,7 @@ class reader {
 
   std::string_view text_;
   const std::string& path_;
-  std::size_t number_ = 0;  // of the line
+  std::size_t number_ = 0;  // number of the line
   std::vector<dumped_root> roots_;
   std::optional<std::uint64_t> announced_;  // entries of the last root
   std::size_t least_roots_ = 0;             // by the headers

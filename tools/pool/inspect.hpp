@@ -21,9 +21,9 @@ struct root {
   media::root_facts facts;
   const bench::index_description* index = nullptr;
   std::string problem = {};
-  std::string words = {};                       // of string keys: the root that holds their words
-  std::string strings = {};                     // of words: the root of the string keys that they are of
-  std::optional<media::root_facts> types = {};  // of a typed index: the root with the types of its keys and values
+  std::string words = {};                       // string keys: the root that holds their words
+  std::string strings = {};                     // words: the root of the string keys that they are of
+  std::optional<media::root_facts> types = {};  // a typed index: the root with the types of its keys and values
   // True if this build can read it.
   [[nodiscard]] bool is_readable() const noexcept { return index != nullptr || !words.empty(); }
   // Named when its process ended, and still empty; or of an index that keeps nothing. There is nothing to open.
@@ -53,8 +53,8 @@ struct contents {
 // The report of one root's index.
 struct root_report {
   root of;
-  std::optional<indexes::index_stats> shape = {};  // of one that was opened
-  std::vector<std::string> violations = {};        // of the invariants of its index
+  std::optional<indexes::index_stats> shape = {};  // shape of one that was opened
+  std::vector<std::string> violations = {};        // violations of the invariants of its index
   std::string problem = {};                        // why there is no shape, or no check; empty: there is one
 };
 

@@ -22,7 +22,7 @@ struct new_root {
   // Entries with string keys, instead of `entries`; `index` is that of their words.
   const string_entries* texts = nullptr;
   std::string_view values = {};                 // "words" or "blobs"
-  std::optional<media::root_facts> types = {};  // of a typed index
+  std::optional<media::root_facts> types = {};  // types of a typed index
 
   [[nodiscard]] std::size_t count() const noexcept { return texts == nullptr ? entries.size() : texts->size(); }
 };

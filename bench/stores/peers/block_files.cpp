@@ -24,7 +24,7 @@ struct directory_header {
   std::uint64_t magic = 0;
   std::uint64_t sequence = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t checksum = 0;  // of the text, seeded with the sequence
+  std::uint64_t checksum = 0;  // checksum of the text, seeded with the sequence
 };
 
 struct extent {
@@ -84,7 +84,7 @@ class block_files::file {
   std::uint64_t bytes = 0;
   std::uint64_t on_device = 0;  // bytes that were written to the device
   std::vector<extent> extents;
-  std::mutex writing;           // of all below, and of appends
+  std::mutex writing;           // guards all below, and appends
   std::uint64_t tail_at = 0;    // where the tail begins: a multiple of a block
   std::vector<std::byte> tail;  // appended bytes from tail_at on: to the end of the file, or of what a log has so far
 };
@@ -456,7 +456,7 @@ std::size_t block_files::read_blocks(const file& from, std::uint64_t offset, std
   const std::uint64_t end = round_up(offset + data.size(), block_bytes) / block_bytes;
   blocks::buffer bounce((end - begin) * block_bytes);
   queue_pool::borrowed queue(*queues_);
-  std::uint64_t block = 0;  // of the file, where the extent begins
+  std::uint64_t block = 0;  // block of the file, where the extent begins
   for (const extent& e : from.extents) {
     const std::uint64_t from_block = std::max(begin, block);
     const std::uint64_t to_block = std::min(end, block + e.count);
@@ -476,7 +476,7 @@ std::size_t block_files::read(file& from, std::uint64_t offset, std::span<std::b
     const std::uint64_t at = offset + done;
     file on_device;
     std::size_t left = 0;
-    std::size_t below = 0;  // of these, in whole blocks on the device
+    std::size_t below = 0;  // how many of these lie in whole blocks on the device
     {
       const std::scoped_lock lock(mutex_);
       if (from.removed) throw error("file " + from.name + " was removed", "open files only while they exist");
@@ -494,7 +494,7 @@ std::size_t block_files::read(file& from, std::uint64_t offset, std::span<std::b
     const std::scoped_lock writing(from.writing);
     if (at < from.tail_at) continue;
     const std::uint64_t end = from.tail_at + from.tail.size();
-    if (at >= end) {  // of a log: its content before
+    if (at >= end) {  // a log: its content before
       done += read_blocks(on_device, at, data.subspan(done, left));
       continue;
     }

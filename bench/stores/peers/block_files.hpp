@@ -103,13 +103,13 @@ class block_files {
   std::uint32_t directory_blocks_;
   std::unique_ptr<queue_pool> queues_;
 
-  mutable std::mutex mutex_;  // of all below, and of the extents and sizes of files
+  mutable std::mutex mutex_;  // guards all below, and the extents and sizes of files
   std::map<std::string, std::shared_ptr<file>> files_;
   std::map<std::uint64_t, std::uint64_t> free_;                 // first block -> blocks
   std::vector<std::pair<std::uint64_t, std::uint64_t>> freed_;  // since the last commit began
   version changed_ = 0;                                         // counts changes of the directory
 
-  std::mutex commit_mutex_;  // of all below; taken before mutex_
+  std::mutex commit_mutex_;  // guards all below; taken before mutex_
   version committed_ = 0;
   std::uint64_t sequence_ = 0;
 };

@@ -71,7 +71,7 @@ class random_access_file final : public leveldb::RandomAccessFile {
 
   block_files& files_;
   file_handle file_;
-  mutable std::mutex mutex_;  // of all below
+  mutable std::mutex mutex_;  // guards all below
   mutable std::uint64_t end_ = 1;
   mutable std::uint64_t ahead_at_ = 0;
   mutable std::vector<std::byte> ahead_;

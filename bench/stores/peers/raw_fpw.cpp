@@ -197,7 +197,7 @@ class raw_fpw_queue final : public volume_queue {
     std::uint32_t count = 0;
     std::byte* data = nullptr;
     std::uint64_t tag = 0;
-    std::vector<std::uint32_t> found;  // of a read: blocks that were in memory
+    std::vector<std::uint32_t> found;  // blocks of a read that were in memory
     std::vector<std::byte> newer;      // their bytes
   };
   struct group {
@@ -410,7 +410,7 @@ class raw_fpw_queue final : public volume_queue {
   std::vector<transfer> transfers_;
   std::vector<std::size_t> free_transfers_;
   bool flushes_ = false;
-  std::errc failure_{};  // of a checkpoint
+  std::errc failure_{};  // failure of a checkpoint
   std::deque<answer> done_;
 };
 

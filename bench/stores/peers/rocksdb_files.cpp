@@ -352,7 +352,7 @@ class file_system final : public rocksdb::FileSystemWrapper {
   block_files* fast_;
   std::string fast_folder_;
   std::uint64_t log_bytes_;
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards all below
   std::vector<std::string> spares_;
   std::size_t clearing_ = 0;
   std::uint64_t dropped_ = 0;

@@ -91,10 +91,10 @@ struct operation {
   std::errc error{};
   std::size_t transfers = 0;  // not ended
   limbo::generation generation = 0;
-  std::vector<extent> places;  // of a redirected write
+  std::vector<extent> places;  // places of a redirected write
   // The checksums of its units; a read must find these. Empty: there are none.
   std::vector<std::uint32_t> sums;
-  std::vector<bool> from_device;  // of a read with checksums: the units that have them
+  std::vector<bool> from_device;  // units of a read with checksums that have them
 };
 
 }  // namespace
@@ -218,7 +218,7 @@ class rocksdb_meta::store {
     std::uint32_t unit;
     std::uint32_t place;
     std::uint64_t version;
-    std::byte* data;  // of the batch
+    std::byte* data;  // data of the batch
   };
   struct batch {
     limbo::generation generation = 0;
@@ -480,9 +480,9 @@ class rocksdb_meta::store {
   std::vector<extent> replaced_;
   std::vector<std::uint32_t> touched_;
 
-  std::mutex map_mutex_;             // of all below
+  std::mutex map_mutex_;             // guards all below
   std::vector<std::uint32_t> map_;   // unit of the volume -> place; changes under commit_mutex_, too
-  std::vector<std::uint32_t> sums_;  // of the units that have places, as map_; empty: there are no checksums
+  std::vector<std::uint32_t> sums_;  // checksums of the units that have places, as map_; empty: there are no checksums
   limbo gone_;
   std::unordered_map<std::uint32_t, waiting_row> deferred_;
   std::vector<std::uint32_t> placed_;  // deferred writes in their places, whose rows are there

@@ -26,20 +26,20 @@
 namespace pmlab::stores {
 
 struct rocksdb_meta_options {
-  std::uint64_t volume_bytes = 0;    // of the one volume, a multiple of a block of the data device
+  std::uint64_t volume_bytes = 0;    // bytes of the one volume, a multiple of a block of the data device
   std::uint64_t deferred_bytes = 0;  // overwrites of at most so many bytes are deferred
-  bool checksums = false;            // of data
+  bool checksums = false;            // data have checksums
   bool format = true;                // makes an empty store; else opens the one that is there
-  unsigned threads = 2;              // of RocksDB in the background
+  unsigned threads = 2;              // threads of RocksDB in the background
 };
 
 struct rocksdb_meta_stats {
   std::uint64_t redirected = 0;           // writes
   std::uint64_t deferred = 0;             // writes
   std::uint64_t commits = 0;              // batches of rows
-  std::uint64_t free_bytes = 0;           // of the data device
+  std::uint64_t free_bytes = 0;           // free bytes of the data device
   std::uint64_t longest_free_extent = 0;  // bytes
-  std::uint64_t meta_bytes = 0;           // of RocksDB's files
+  std::uint64_t meta_bytes = 0;           // bytes of RocksDB's files
 };
 
 // Thread safety: queues as those of devices; `stats` from any thread.

@@ -52,7 +52,7 @@ struct kind {
   bool staging = false;
   double loss_ms = 5;
   bool log = true;
-  std::uint64_t cache = 0;  // of the host, in front of it
+  std::uint64_t cache = 0;  // cache of the host, in front of it
 
   friend void PrintTo(const kind& k, std::ostream* out) {
     *out << k.store << (k.log ? "" : "_without_log") << "_" << k.drives << (k.staging ? "_staged" : "") << "_loss_"
@@ -64,7 +64,7 @@ struct kind {
   return {.store = k.store,
           .records = 2000,
           .value_bytes = 1000,
-          .memory_bytes = k.store == "lmdb" ? 0 : 2U << 20,  // of write buffers and cache: levels are made and read
+          .memory_bytes = k.store == "lmdb" ? 0 : 2U << 20,  // write buffers and cache: levels are made and read
           .loss_ms = k.loss_ms,
           .log = k.log};
 }

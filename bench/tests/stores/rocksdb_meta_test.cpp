@@ -26,7 +26,7 @@ namespace pmlab::tests {
 namespace {
 
 constexpr std::uint32_t unit = 4096;
-constexpr std::uint32_t units = 1500;  // of the volume, no multiple of a row
+constexpr std::uint32_t units = 1500;  // units of the volume, no multiple of a row
 constexpr blocks::geometry data_drive{.blocks = 1700, .block_bytes = unit, .atomic_bytes = 0, .volatile_cache = false};
 constexpr blocks::geometry meta_drive{.blocks = 65536, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = false};
 
@@ -174,7 +174,7 @@ class model {
 
   splitmix64 random_;
   std::vector<std::uint64_t> right_ = std::vector<std::uint64_t>(units);
-  std::map<std::uint32_t, std::uint64_t> may_be_;  // of operations under way
+  std::map<std::uint32_t, std::uint64_t> may_be_;  // values that operations under way may leave
   std::array<operation, depth> operations_{};
   std::array<blocks::buffer, depth> data_;
   std::uint64_t numbers_ = 0;

@@ -24,7 +24,7 @@ record_head* head = nullptr;
 __attribute__((tls_model("initial-exec"))) thread_local std::uint16_t own_number = 0;
 std::atomic<std::uint16_t> numbers{0};
 std::atomic<std::uint16_t> owner{0};
-unsigned depth = 0;  // of the owner's locks
+unsigned depth = 0;  // depth of the owner's locks
 
 std::uint16_t this_thread() noexcept {
   if (own_number == 0) own_number = static_cast<std::uint16_t>(numbers.fetch_add(1) + 1);

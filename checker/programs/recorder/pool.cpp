@@ -35,7 +35,7 @@ std::uint64_t pool_bytes = 0;
 int pool_file = -1;              // open on the pool
 char* content = nullptr;         // the file, writable, at an address that the program does not know
 char* recorded = nullptr;        // as the record has it, of pages that were opened
-unsigned char* known = nullptr;  // of each page: whether `recorded` has it
+unsigned char* known = nullptr;  // for each page: whether `recorded` has it
 
 constexpr std::size_t most_open = 16;
 std::uintptr_t open_pages[most_open];

@@ -45,7 +45,7 @@ struct fiber {
   bool timed = false;          // its accesses take virtual time now
   bool timed_out = false;      // how its last wait ended
   bool yielded = false;        // yielded without work to do; for fairness
-  std::uint64_t deadline = 0;  // of a wait, in picoseconds of virtual time; 0: none
+  std::uint64_t deadline = 0;  // deadline of a wait, in picoseconds of virtual time; 0: none
   const void* waits_for = nullptr;
   std::string_view why;               // it is blocked
   const void* last_caller = nullptr;  // its last access, for reports

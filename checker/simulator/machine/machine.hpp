@@ -350,7 +350,7 @@ class machine {
     flush_list flushes_;
     const void* last_caller_;
     std::uint64_t began_;  // accesses before it
-    std::uint64_t left_;   // of the quantum
+    std::uint64_t left_;   // rest of the quantum
   };
 
   struct pending_store {
@@ -415,9 +415,9 @@ class machine {
   bool last_was_written_range_ = false;
   bool last_was_write_ = false;
   bool aside_ = false;
-  bool buffers_ = false;          // of this run: threads have store buffers
+  bool buffers_ = false;          // in this run threads have store buffers
   bool buffering_ = false;        // a store of now goes into one
-  std::uintptr_t stack_low_ = 0;  // of the current fiber: its own business
+  std::uintptr_t stack_low_ = 0;  // end of the current fiber's stack, its own business
   std::size_t stack_bytes_ = 0;
   std::uint64_t accesses_ = 0;
   access_watcher* watcher_ = nullptr;
@@ -427,7 +427,7 @@ class machine {
   // At the limit: which lines the next accesses touch, and how many of them those just before did not.
   enum class probe : std::uint8_t { off, first_window, second_window };
   probe probe_ = probe::off;
-  unsigned extensions_ = 0;  // of the limit
+  unsigned extensions_ = 0;  // extensions of the limit
   std::uint64_t new_lines_ = 0;
   std::vector<bool> probed_;  // by a line's hash
   std::uint64_t new_places_ = 0;

@@ -33,10 +33,11 @@ struct drive_request {
   std::vector<const void*> callers{};  // where states are explored: it, its caller, and so on
   std::uint64_t submitted = 0;         // numbers of the drive's events
   std::uint64_t completed = 0;         // 0: in flight
-  unsigned kept_variant = 0;           // of a discard: 0 the old content, 1 zeros, 2 garbage
+  unsigned kept_variant = 0;           // content after a discard: 0 the old content, 1 zeros, 2 garbage
   bool failed = false;
-  std::vector<std::byte> data;  // of a write, as submitted; of a discard zeros, then garbage; of a read the answer
-  std::vector<std::uint64_t> hashes;  // of the data's sectors
+  std::vector<std::byte>
+      data;  // bytes of a write, as submitted; of a discard zeros, then garbage; of a read the answer
+  std::vector<std::uint64_t> hashes;  // hashes of the data's sectors
 };
 
 // The content that one request gives to some sectors of a unit.
@@ -44,8 +45,8 @@ struct unit_version {
   std::shared_ptr<drive_request> of;
   std::uint64_t first = 0;  // sector of the drive
   std::uint32_t sectors = 0;
-  std::size_t in_request = 0;  // of its first sector, among those of the request's data
-  unsigned variant = 0;        // of a discard, see drive_request::kept_variant
+  std::size_t in_request = 0;  // place of its first sector among those of the request's data
+  unsigned variant = 0;        // variant of a discard, see drive_request::kept_variant
   std::uint64_t effect = 0;    // the event at which it became the current content; 0: not yet
 };
 
@@ -136,8 +137,8 @@ class persistent_drive {
   blocks::geometry shape_;
   std::vector<std::byte> current_;
   std::vector<std::byte> durable_;
-  std::vector<std::uint64_t> durable_hashes_;   // of sectors
-  std::vector<std::uint64_t> durable_effects_;  // of sectors: of the version that is durable
+  std::vector<std::uint64_t> durable_hashes_;   // durable hashes of sectors
+  std::vector<std::uint64_t> durable_effects_;  // effects of sectors, in the version that is durable
   std::vector<uncertain_unit> units_;
   std::vector<std::uint32_t> uncertain_;
   std::vector<std::pair<queue*, std::shared_ptr<drive_request>>> in_flight_;

@@ -53,7 +53,7 @@ struct waiting_line {
 // Flushes of one thread since its last fence.
 struct flushed_line {
   std::uint32_t line;
-  std::uint32_t stores;  // of the line's log, durable ones included
+  std::uint32_t stores;  // stores of the line's log, durable ones included
 };
 using flush_list = std::vector<flushed_line>;
 

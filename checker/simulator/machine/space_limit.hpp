@@ -17,8 +17,8 @@ class space_limit {
   // Which of the allocations from now on are refused.
   struct plan {
     std::uint64_t spare = never;       // so many find room in any case
-    std::uint64_t refused = never;     // of the following ones, so many may be refused; then there is room again
-    std::uint64_t one_in = 1;          // of these, one in so many is
+    std::uint64_t refused = never;     // how many of the following ones may be refused; then there is room again
+    std::uint64_t one_in = 1;          // one in so many of these is refused
     std::uint64_t most_bytes = never;  // beyond so many allocated bytes there is never room
   };
 

@@ -26,7 +26,7 @@ class store_buffer {
   enum class kind : std::uint8_t {
     store,
     around,      // a non-temporal store. Here, as the processor may do, in the order of the others
-    write_back,  // of the line of `address`
+    write_back,  // write-back of the line of `address`
     unseen,      // stores of code that is not instrumented, to the line of `address`
     fence,       // sfence
   };
@@ -36,7 +36,7 @@ class store_buffer {
     std::uintptr_t address;
     const void* caller;
     std::uint64_t since;      // accesses of the run
-    std::byte other[widest];  // of a store: its content while it is out of memory, else the content below it
+    std::byte other[widest];  // content of a store while it is out of memory, else the content below it
   };
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }

@@ -15,7 +15,7 @@ struct core_costs {
   picoseconds instructions = 450;          // the work between two accesses, and a store that is not waited for
   picoseconds first_level = 1'200;         // a load, with the work around it
   picoseconds second_level = 4'000;        // 14 cycles
-  picoseconds last_level = 20'000;         // of all cores
+  picoseconds last_level = 20'000;         // shared by all cores
   picoseconds transfer = 60'000;           // from another core's cache, or taking a line away from other cores
   picoseconds shared_transfer = 10'000;    // how long giving a copy keeps the next core waiting for the same line
   picoseconds locked_instruction = 6'000;  // on a line that the core owns: 18 cycles

@@ -154,7 +154,7 @@ class memory_hierarchy {
     std::uintptr_t last_missed = 0;     // a line
     std::uint64_t window_end = 0;       // in accesses
     picoseconds ahead = 0;              // how much earlier than now the core can have issued the next load
-    std::uintptr_t combining_line = 0;  // of the last non-temporal store
+    std::uintptr_t combining_line = 0;  // line of the last non-temporal store
     media::device_model::thread_state device;
     media::device_model::thread_state dram;
   };

@@ -23,8 +23,8 @@ namespace pmlab::simulator {
 using line_number = std::uint32_t;
 
 // Persistent memory and DRAM are numbered apart, so that neighbours in one have no gaps from the other between them.
-inline constexpr unsigned line_bits = 6;    // of a frame: 64 lines
-inline constexpr unsigned frame_bits = 22;  // of each kind: 16 GiB
+inline constexpr unsigned line_bits = 6;    // a frame has 64 lines
+inline constexpr unsigned frame_bits = 22;  // frames of each kind: 16 GiB
 inline constexpr line_number persistent_bit = line_number{1} << (line_bits + frame_bits);
 
 [[nodiscard]] constexpr bool is_persistent(line_number line) noexcept { return (line & persistent_bit) != 0; }
@@ -143,7 +143,7 @@ class page_frames {
 
   std::uint32_t shift_;
   mapping table_;
-  mapping pages_;  // of frames
+  mapping pages_;  // pages of frames
   mapping huge_pages_of_frames_;
   mapping huge_table_;
   std::uint32_t huge_used_ = 0;

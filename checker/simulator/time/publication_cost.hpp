@@ -24,7 +24,7 @@ namespace pmlab::simulator {
 struct published_change {
   enum class kind : std::uint8_t { allocate, store, release };
   kind what;
-  std::uintptr_t address;  // of the block, or of the word
+  std::uintptr_t address;  // address of the block, or of the word
 };
 
 namespace detail {

@@ -22,7 +22,7 @@ using media::load_profile;
 
 constexpr std::uintptr_t line_bytes = media::cache_line_bytes;
 constexpr std::uintptr_t mib = std::uintptr_t{1} << 20;
-constexpr std::uintptr_t start = mapped_by_libraries;  // of the memory that is accessed: in pages of 2 MB
+constexpr std::uintptr_t start = mapped_by_libraries;  // start of the memory that is accessed: in pages of 2 MB
 constexpr bool persistent = true;
 constexpr bool dram = false;
 
@@ -298,7 +298,7 @@ TEST(MemoryHierarchy, StoresWaitOnlyWhenTheirQueueIsFull) {
 
 // GiB/s of random loads of 64 B, 14 at a time from each core.
 double read_bandwidth(const device_profile& device, unsigned cores) {
-  constexpr std::uintptr_t range = 192 * mib;  // of which all caches together hold 3
+  constexpr std::uintptr_t range = 192 * mib;  // all caches together hold 3 of these
   device_profile uncached = device;
   uncached.cpu_cache_bytes = 0;
   memory_hierarchy memory(uncached, load_profile("dram"), cores);

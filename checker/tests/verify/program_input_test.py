@@ -139,7 +139,7 @@ class Input(unittest.TestCase):
         self.assertIn("3 stores", self.judged("blocks_signals"))
 
     def test_holes_of_a_pool_stay_holes(self):
-        self.judged("sparse")  # of 256 MB
+        self.judged("sparse")  # a pool of 256 MB
         self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 128 << 10)
 
     def test_a_signal_leaves_no_file_and_no_program(self):

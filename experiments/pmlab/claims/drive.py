@@ -11,7 +11,7 @@ from ..errors import Failure
 from ..json_files import read_json
 
 DRIVE = "simulated:p4610"  # sold beside the first generation of Optane
-CASES = ("drive-read", "drive-write")  # of every suite of drives: peak bandwidth
+CASES = ("drive-read", "drive-write")  # cases of every suite of drives: peak bandwidth
 
 
 def drive_cases(document):

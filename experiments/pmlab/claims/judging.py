@@ -33,7 +33,7 @@ class Judgement:
     claim: Claim
     verdict: str = NOT_MEASURED
     findings: list[Finding] = field(default_factory=list)
-    reason: str = ""  # of a verdict that figures alone do not explain
+    reason: str = ""  # reason of a verdict that figures alone do not explain
 
     def finding_of(self, condition):
         return next((f for f in self.findings if f.condition is condition), None)

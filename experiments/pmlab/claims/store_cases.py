@@ -24,7 +24,7 @@ def numbered(cases):
     """(case, its phase): "overwrite-2" is the second one of that kind within a repetition."""
     seen = defaultdict(int)
     for case in cases:
-        size = case.get("size", case.get("value_bytes"))  # of pairs: of a value
+        size = case.get("size", case.get("value_bytes"))  # pairs: the size of a value
         place = (case["store"], case["phase"], case["pattern"], size, case["depth"], case["repetition"])
         seen[place] += 1
         yield case, case["phase"] + (f"-{seen[place]}" if seen[place] > 1 else "")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..claims.figure import MARGIN_OF_ONE
 
 SAME = 0.02  # ratios that near to 1 are no change
-LEVEL = 0.05  # of the rank test
+LEVEL = 0.05  # level of the rank test
 ENOUGH_REPEATS = 4  # two times three can be ordered in 20 ways: no order of them is rarer than 5 %
 _EXACT_UP_TO = 16  # repeats of both sides together: 12,870 ways to divide them
 

@@ -19,7 +19,7 @@ class Point:
     x: str
     series: str
     value: float
-    low: float = None  # of the repeats
+    low: float = None  # lowest of the repeats
     high: float = None
     n: int = 1
     unit: str = ""
@@ -50,7 +50,7 @@ def _plain(value):
 
 @dataclass
 class Chart:
-    name: str  # of its files
+    name: str  # name of its files
     title: str
     figure: object
     sentence: str  # the finding, computed from the data

@@ -17,9 +17,9 @@ COUNTS = (("pm_lines_read", "lines read"), ("device_lines_read", "device lines r
 MEDIA_BYTES = (("read", "media bytes read"), ("written", "media bytes written"))
 BAR_INCHES = 0.17
 CHART_INCHES = 0.95  # title, axis and footer
-LINE_INCHES = 0.15  # of a name in several lines
+LINE_INCHES = 0.15  # height of each line of a name in several
 AXIS_LETTERS = 32
-MOST_COLUMNS = 6  # of a table of figures
+MOST_COLUMNS = 6  # columns of a table of figures
 INVALID = "INVALID"
 
 

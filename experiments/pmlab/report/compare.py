@@ -44,7 +44,7 @@ class Comparison:
     """`of`: what the charts are about; `columns`: names of what tells the figures of one series apart."""
 
     pairs: list
-    verdicts: list  # of the first, of the second
+    verdicts: list  # verdicts of the first, of the second
     origins: list
     columns: list
     titles: dict  # group -> title

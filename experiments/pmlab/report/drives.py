@@ -67,7 +67,7 @@ def _peaks(drives):
 
 
 def _durable(drives):
-    points = [Point(label(d), series, case["latency_ns"]["p50"] / 1e3, n=case["repetitions"], unit="us")  # of all repetitions
+    points = [Point(label(d), series, case["latency_ns"]["p50"] / 1e3, n=case["repetitions"], unit="us")  # n: all repetitions
               for d in drives for series, name in _DURABLE if (case := _measured(d, name))]
     slowest = max((p for p in points if p.series == "with its flush"), key=lambda p: p.value, default=None)
     said = (f"A write with its flush takes longest on {slowest.x}, {names.number(slowest.value)} us; a drive with capacitors has "

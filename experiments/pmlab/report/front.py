@@ -7,8 +7,8 @@ from . import charts, names, provenance, style
 from .thesis import thesis
 
 RANKED = ("read", "insert", "scan")
-BUSY_SHARE = 0.5  # of the CPUs, before the run
-DISTURBING_CPUS = 0.2  # of other programs, while a cell runs
+BUSY_SHARE = 0.5  # share of the CPUs, before the run
+DISTURBING_CPUS = 0.2  # CPUs of other programs, while a cell runs
 
 HAN21 = ("S. Han, Z. Xiong, D. Jiang, J. Xiong: Rethinking and Optimising Index Design on Persistent Memory "
          "(基于持久化内存的索引设计重新思考与优化, in Chinese). State Key Laboratory of Computer Architecture, Institute of "

@@ -104,7 +104,7 @@ class Run:
     skipped: list  # {index, threads, phase, reason}
     measurements: list
     experiment: str = ""
-    values: dict = field(default_factory=dict)  # of the experiment's matrix
+    values: dict = field(default_factory=dict)  # values of the experiment's matrix
 
     @property
     def records(self):

@@ -18,10 +18,10 @@ class Panels:
     """What the panels of a chart have in common."""
 
     title: str
-    names: list  # of the panels; [""] where there is only one
+    names: list  # names of the panels; [""] where there is only one
     draw: Callable  # (axes, number of the panel, whether the names of rows are shown): draws all but the panel's title
     height: float  # inches of a row of panels
-    key: Callable = lambda axes: []  # of the axes: handles of the key
+    key: Callable = lambda axes: []  # handles of the key, by the axes
 
     def _draw(self, axes, number, with_names):
         self.draw(axes, number, with_names)

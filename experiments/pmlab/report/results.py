@@ -57,15 +57,15 @@ class ResultSet:
     seconds: float
     failed: list
     runs: list = field(default_factory=list)
-    memories: list = field(default_factory=list)  # of the microbenchmark
-    drives: list = field(default_factory=list)  # of the microbenchmark, with --device
-    stores: list = field(default_factory=list)  # of pmlab stores
-    verdicts: list = field(default_factory=list)  # of the claims
+    memories: list = field(default_factory=list)  # results of the microbenchmark
+    drives: list = field(default_factory=list)  # results of the microbenchmark with --device
+    stores: list = field(default_factory=list)  # results of pmlab stores
+    verdicts: list = field(default_factory=list)  # verdicts of the claims
     experiments: list = field(default_factory=list)
     scale: str = ""
-    load: float = None  # of the machine before the run
+    load: float = None  # load of the machine before the run
     disturbed: dict = field(default_factory=dict)  # cell -> CPUs that other programs used beside it
-    caveats: list = field(default_factory=list)  # of results that several machines made
+    caveats: list = field(default_factory=list)  # caveats of results that several machines made
     left_out: list = field(default_factory=list)  # peers that pmlab was built without (run/left_out.py)
 
     @property
@@ -122,7 +122,7 @@ def _read(path):
     return document
 
 
-# Of one result: texts, numbers, and groups of numbers. All but the texts may be null, or lack.
+# Members of one result: texts, numbers, and groups of numbers. All but the texts may be null, or lack.
 _TEXTS = ("index", "medium", "phase")
 _NUMBERS = ("threads", "batch", "operations", "seconds", "throughput_ops_per_s", "entries", "wrong_answers", "cpu_cache_bytes")
 _GROUPS = ("latency_ns", "per_operation", "media_bytes", "bytes_per_key", "restart")

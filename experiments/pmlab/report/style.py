@@ -75,7 +75,7 @@ class Look:
     """How one index, or one other series, is drawn."""
 
     colour: str
-    number: int  # of the variant, or of the series: 0 is drawn plain
+    number: int  # number of the variant, or of the series: 0 is drawn plain
     marker: str
 
     @property

@@ -17,7 +17,7 @@ OURS = ("cceh", "level_hashing", "fast_fair", "fp_tree", "skip_list")
 @dataclass
 class Finding:
     measured: Measured
-    text_of: Callable  # of a value
+    text_of: Callable  # text of a value
     records: int | None
     run: str
 

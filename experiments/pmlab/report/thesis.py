@@ -24,7 +24,7 @@ class Contest:
 
     phase: str
     threads: int
-    run: object  # of the hash in DRAM
+    run: object  # run of the hash in DRAM
     in_pm: object  # Measurement
     in_dram: object
 

@@ -7,7 +7,7 @@ from .chart import Chart, Point
 from .panels import Panels
 
 UNIT = "million operations/s"
-SHORTEST_END = 0.2  # of an interval: operations of a shorter last one are too few for a rate
+SHORTEST_END = 0.2  # share of an interval: operations of a shorter last one are too few for a rate
 
 
 def _rates(repeat, seconds):

@@ -31,13 +31,13 @@ class Argument:
 class Settings:
     """Settings of all scales, or the changes of one of them."""
 
-    arguments: list = field(default_factory=list)  # of Argument
+    arguments: list = field(default_factory=list)  # Argument each
     matrix: dict = field(default_factory=dict)  # key: values, in the order of the file; the last one changes fastest
 
 
 @dataclass
 class Experiment:
-    name: str  # of its file, without folder and ending
+    name: str  # name of its file, without folder and ending
     title: str
     about: str
     shows: str
@@ -45,7 +45,7 @@ class Experiment:
     claims: list
     common: Settings
     scales: dict  # name: Settings
-    charts: list  # of chart.Chart
+    charts: list  # chart.Chart each
 
     def at_scale(self, scale):
         """The settings of all scales, with those that this one puts in their places."""

@@ -21,7 +21,7 @@ _TEMPLATES = Path(__file__).resolve().parent / "snakemake"
 # Limits are for jobs that hang: a job that reaches one is run again, and goes on.
 _LEAST_MINUTES = 10
 _TIMES_GUESS = 6
-_MEGABYTES = 1000  # of any cell; the programs and the simulated machine
+_MEGABYTES = 1000  # megabytes of any cell: the programs and the simulated machine
 _BYTES_OF_RECORD = 600  # with its index's share of the structure, on a medium and in the simulated caches
 _MEGABYTES_OF_RANGE = 1500
 _MINUTES_OF_RANGE = 60

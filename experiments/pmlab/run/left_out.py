@@ -15,7 +15,7 @@ class LeftOut:
     """In one experiment, of one package. `cells`: those that would have measured nothing else."""
 
     experiment: str
-    title: str  # of the package
+    title: str  # title of the package
     remedy: str
     names: list = field(default_factory=list)
     cells: list = field(default_factory=list)

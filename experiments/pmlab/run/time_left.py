@@ -10,7 +10,7 @@ from .. import programs
 from ..errors import Failure
 
 _STARTUP_SECONDS = 0.4
-_CALIBRATION_SECONDS = 1  # of an emulated medium
+_CALIBRATION_SECONDS = 1  # seconds to calibrate an emulated medium
 _DEFAULT_COUNT = 1e6  # records, operations
 _SUITE_SECONDS = {"quick": 10, "paper": 90, "full": 300}
 # Seconds of a drive: on a virtual clock, and on a real one.

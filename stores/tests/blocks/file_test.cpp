@@ -40,9 +40,9 @@ constexpr std::uint64_t megabyte = std::uint64_t{1} << 20;
 
 // The failures that a test causes, shared with the device's threads.
 struct plan {
-  std::atomic<std::uint32_t> most_bytes{~0U};  // of one transfer
-  std::atomic<int> failures{0};                // of calls to come
-  std::atomic<int> number{EIO};                // of these failures
+  std::atomic<std::uint32_t> most_bytes{~0U};  // most bytes of one transfer
+  std::atomic<int> failures{0};                // how many calls to come fail
+  std::atomic<int> number{EIO};                // number of these failures
   std::atomic<int> what{-1};                   // the operation that fails; -1: each
   std::atomic<int> transfers{0};
   std::atomic<bool> no_direct_io{false};
@@ -152,8 +152,8 @@ TEST(BlocksFileAtDepthOne, ReadsWithinSubmit) {
 
   struct {
     const char* name;
-    int number;          // of the failures
-    int failures;        // of the first calls
+    int number;          // number of the failures
+    int failures;        // how many of the first calls fail
     std::uint32_t most;  // bytes of a call
     int transfers;       // calls
     std::errc expected;

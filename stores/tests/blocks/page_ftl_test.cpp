@@ -53,7 +53,7 @@ double greedy(double over_provisioning, double n) {
 TEST(PageFtl, AmplifiesRandomOverwritesAsGreedyCleaningDoes) {
   struct row {
     double over_provisioning;
-    double pinned;  // of this model
+    double pinned;  // pinned figure of this model
   };
   for (const row& r : {row{0.07, 7.3631}, row{0.15, 3.9107}, row{0.28, 2.4400}, row{0.50, 1.7021}}) {
     SCOPED_TRACE("over-provisioning " + std::to_string(r.over_provisioning));

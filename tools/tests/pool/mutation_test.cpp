@@ -231,8 +231,8 @@ class mutated_pools : public testing::TestWithParam<subject> {
   std::string sound_;
   model model_;
   std::set<std::uint64_t> patterns_;  // keys and values, also those that were erased
-  std::vector<std::size_t> words_;    // of the heap that are not 0
-  std::vector<std::size_t> links_;    // of these, those that are no key and no value
+  std::vector<std::size_t> words_;    // words of the heap that are not 0
+  std::vector<std::size_t> links_;    // those of these that are no key and no value
 };
 
 TEST_P(mutated_pools, are_whole_or_refused_and_a_repair_brings_back_the_rest) {

@@ -335,7 +335,7 @@ TEST_F(Pools, AShardThatIsLostTakesNoOtherWithIt) {
   const std::size_t root = bytes_of(path_).find(std::string("customers\0", 10)) - 8;
   std::uint64_t at = 0;
   std::memcpy(&at, bytes_of(path_).data() + root + 56, sizeof at);
-  constexpr std::size_t header = 64, shard_bytes = 16;  // of the root object; of the words of a shard
+  constexpr std::size_t header = 64, shard_bytes = 16;  // bytes of the root object; of the words of a shard
   constexpr std::uint64_t lost = 50;
   for (std::uint64_t shard = 100; shard < 100 + lost; ++shard)
     overwrite(at + header + shard * shard_bytes, word(0x1234'5678'9abc'def0) + word(0x1234'5678'9abc'def0));

@@ -134,8 +134,8 @@ struct child_end {
   // signalled: a signal ended it, such as SIGSEGV; late: it was killed at its time limit; vanished: it ended by itself.
   enum class how : std::uint8_t { returned, threw, signalled, late, vanished };
   how end = how::vanished;  // which of them
-  int signal = 0;           // of one that was signalled
-  std::string text;         // of one that returned or threw
+  int signal = 0;           // signal that ended the process
+  std::string text;         // what a process that returned or threw has said
 
   // A clause for a message: "it was killed after 3 s".
   [[nodiscard]] std::string describe() const {

@@ -169,7 +169,7 @@ class epochs {
  private:
   static constexpr std::uint64_t nowhere = 0;  // no guard; epochs begin at 1
   static constexpr std::uint64_t forever = ~std::uint64_t{0};
-  static constexpr int most_tries = 128;  // of `reclaim`, for two steps of the epoch
+  static constexpr int most_tries = 128;  // calls of `reclaim`, for two steps of the epoch
 
   struct retired {
     alignas(std::max_align_t) std::byte bytes[most_bytes];
@@ -180,7 +180,7 @@ class epochs {
   // The state of one thread. Other threads read `announced`, `waiting` and `next`, and remove from `list` (E6).
   struct alignas(64) participant {
     std::atomic<std::uint64_t> announced{nowhere};
-    std::size_t depth = 0;  // of nested guards
+    std::size_t depth = 0;  // nested guards
     std::atomic<std::uint64_t> busy{0};
     std::size_t since_last_look = 0;
     std::vector<retired> list;  // from `first_waiting` on: not taken yet, in the order of their epochs

@@ -48,7 +48,7 @@ struct capacity {
   // The unit of `amount`.
   enum class unit : std::uint8_t { entries, bytes, share };
   unit in = unit::entries;  // the unit of `amount`
-  double amount = 1 << 16;  // of these; a share from 0 to 1
+  double amount = 1 << 16;  // number of these; a share from 0 to 1
 
   // So many entries.
   [[nodiscard]] static capacity entries(std::uint64_t n) { return {unit::entries, static_cast<double>(n)}; }

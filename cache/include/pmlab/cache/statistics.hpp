@@ -18,13 +18,13 @@ struct statistics {
   std::uint64_t drops = 0;      // fills that were dropped because the queue was full or the cache was closed
   std::uint64_t evictions = 0;  // entries that made room for another one
   std::uint64_t stale = 0;      // fills rejected: a write of their set, or another caller's fill, was first
-  std::uint64_t switches = 0;   // of a shard's mode
+  std::uint64_t switches = 0;   // switches of a shard's mode
   std::uint64_t helped = 0;     // misses that a helper answered
   // Lookups in each mode, by its number; of bypassing ones, those that were sampled or of a batch: others leave no
   // trace.
   std::array<std::uint64_t, mode_names.size()> lookups{};
   std::uint64_t capacity = 0;  // entries
-  std::uint64_t bytes = 0;     // of DRAM: entries, queues and counters
+  std::uint64_t bytes = 0;     // bytes of DRAM: entries, queues and counters
 
   // The counts that `operator-=` subtracts, in the order of results.
   static constexpr std::array counters{

@@ -13,7 +13,7 @@ struct store_form {
   verdict by_gnu;  // the least that must be seen of it, with this compiler
   verdict by_clang;
   void (*store)(char* target);
-  const char* needs = "";  // of the CPU
+  const char* needs = "";  // feature of the CPU
 };
 
 // The expected report of a flush form: `kind` and, of a flush, the offset from `target`.

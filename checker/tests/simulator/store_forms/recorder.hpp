@@ -14,7 +14,7 @@ struct record {
   enum class what { load, store, store_with_value, flush, fence };
   what kind;
   const char* address;  // null for a fence
-  std::size_t bytes;    // of a flush or fence: which instruction
+  std::size_t bytes;    // size; a flush or fence: which instruction
   const void* caller;
   std::size_t frames_beyond_caller;  // 0: unwinding did not reach its caller
   bool may_be_a_copy;

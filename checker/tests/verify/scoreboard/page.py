@@ -20,7 +20,7 @@ class Sound:
     schedules: int
     clean: bool
     report: str
-    sampled: bool = False  # of a program: its run has more states
+    sampled: bool = False  # a program whose run has more states
 
 
 def number(n):

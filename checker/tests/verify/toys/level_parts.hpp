@@ -22,9 +22,9 @@ template <class Medium>
 class level_parts {
  public:
   struct alignas(media::cache_line_bytes) area {
-    word log2{0};  // of the buckets of the top level; 0: there are none yet
+    word log2{0};  // binary logarithm of the buckets of the top level; 0: there are none yet
     std::array<word, 2> level{};
-    std::array<word, 2> seed{};  // of a level's hashes
+    std::array<word, 2> seed{};  // seed of a level's hashes
     std::array<word, 3> unused{};
   };
   static constexpr bool root_is_durable() { return true; }

@@ -80,7 +80,7 @@ struct statistics {
   std::uint64_t queued = 0;              // changes that passed through a queue
   std::uint64_t waiting = 0;             // changes that wait there now
   std::uint64_t deepest = 0;             // most changes in one queue when an updater arrived
-  std::uint64_t batches = 0;             // of changes that were applied together
+  std::uint64_t batches = 0;             // groups of changes that were applied together
   std::uint64_t merged = 0;              // changes that a later one of the same batch and key made needless
   std::uint64_t writer_waits = 0;        // times that a writer found its queue full
   std::uint64_t scan_waits = 0;          // times that a scan had to wait for a queue
@@ -90,8 +90,8 @@ struct statistics {
   bool complete = false;                 // the replica holds all that the primary holds
   std::uint64_t refused_by_replica = 0;  // changes for which the replica had no space
   std::uint64_t rebuilt = 0;             // entries of the last rebuild
-  std::uint64_t ready_ns = 0;            // of `open`: from then on operations are taken
-  std::uint64_t rebuild_ns = 0;          // of the last rebuild, until the replica was complete
+  std::uint64_t ready_ns = 0;            // time of `open`: from then on operations are taken
+  std::uint64_t rebuild_ns = 0;          // time of the last rebuild, until the replica was complete
 
   // The counts that `operator-=` subtracts, in the order of results.
   static constexpr std::array counters{

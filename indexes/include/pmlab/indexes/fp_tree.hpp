@@ -445,7 +445,7 @@ class fp_tree {
     std::array<std::uint64_t, 16> words_;
     std::size_t count_ = 0;
     std::size_t at_ = 0;    // how many leaves have been read
-    std::size_t next_ = 0;  // of words_
+    std::size_t next_ = 0;  // next place in words_
   };
 
   // Calls function(descriptor) for every leaf of the tree, from left to right.

@@ -42,7 +42,7 @@ struct woart_layout {
   static constexpr std::uint64_t layout_version = 1;
   // String keys over it have nodes like its own.
   static constexpr bool has_tree_of_strings = true;
-  using digits = detail::radix::digits<8>;  // of a key: bytes
+  using digits = detail::radix::digits<8>;  // digits of a key: bytes
   // The kinds of nodes: four.
   using kinds =
       detail::radix::kinds<digits, detail::radix::searched_node<digits, 3>, detail::radix::searched_node<digits, 15>,

@@ -157,7 +157,7 @@ class emulated : public wrapper<Inner> {
  private:
   // Debt that is waited for at once, and the most lateness that is carried on.
   static constexpr std::int64_t threshold = 1'000'000;
-  static constexpr std::uint64_t sample_period = 16;  // of annotated reads, one is measured
+  static constexpr std::uint64_t sample_period = 16;  // one in so many annotated reads is measured
 
   struct alignas(2 * cache_line_bytes) thread_block {
     explicit thread_block(const device_profile& profile) : state(profile) {}

@@ -322,7 +322,7 @@ class pmem {
     std::size_t bytes;
     std::size_t alignment;
     std::uint64_t id;
-    bool is_of_runs = false;  // of an earlier opening: `bytes` may be more than were asked for then
+    bool is_of_runs = false;  // it is one of an earlier opening: `bytes` may be more than were asked for then
   };
 
   [[nodiscard]] PMEMobjpool* handle() const noexcept { return pool_.handle(); }
@@ -688,7 +688,7 @@ class pmem {
   // The classes of the runs that an earlier opening made. Without memory for one, or where libpmemobj refuses it, the
   // space of its freed blocks is found at a later opening only.
   void register_classes_of_runs() {
-    constexpr std::size_t most = 64;  // of a damaged pool
+    constexpr std::size_t most = 64;  // more has a damaged pool only
     constexpr std::size_t most_alignment = 4096;
     constexpr std::size_t run_header = 16;
     std::vector<run_kind> met;

@@ -17,8 +17,8 @@ struct pool_zone {
   static constexpr std::uint64_t header_bytes = 64;
   static constexpr std::uint64_t chunk_header_bytes = 8;
 
-  std::uint64_t begin;        // of its header, which the headers of its chunks follow
-  std::uint64_t first_chunk;  // of its first chunk
+  std::uint64_t begin;        // place of its header, which the headers of its chunks follow
+  std::uint64_t first_chunk;  // place of its first chunk
   std::uint64_t chunks;       // the number of chunks that are in the pool
 };
 

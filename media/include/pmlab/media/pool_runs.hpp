@@ -10,9 +10,9 @@ namespace pmlab::media {
 
 // The blocks that a run of chunks is divided into.
 struct run_kind {
-  std::uint64_t block_bytes = 0;  // of each block
-  std::uint64_t alignment = 0;    // of the blocks, in bytes; 0: none
-  std::uint64_t run_bytes = 0;    // of the whole run
+  std::uint64_t block_bytes = 0;  // bytes of each block
+  std::uint64_t alignment = 0;    // alignment of the blocks, in bytes; 0: none
+  std::uint64_t run_bytes = 0;    // bytes of the whole run
 
   friend bool operator==(const run_kind&, const run_kind&) = default;
 };

@@ -24,18 +24,18 @@ namespace pmlab::media {
 // `version` != 0 commits the entry: it is stored after name and layout, into the same line, so that no crash shows a
 // version beside half a name.
 struct alignas(cache_line_bytes) root_entry {
-  std::atomic<std::uint64_t> version{0};               // of the layout; 0: the entry is free
+  std::atomic<std::uint64_t> version{0};               // version of the layout; 0: the entry is free
   std::array<std::atomic<std::uint64_t>, 3> name{};    // characters, 0-padded
   std::array<std::atomic<std::uint64_t>, 3> layout{};  // characters, 0-padded
-  std::atomic<std::uint64_t> word{0};                  // of the owner: 0 until it has published its root object
+  std::atomic<std::uint64_t> word{0};                  // word of the owner: 0 until it has published its root object
 };
 static_assert(sizeof(root_entry) == cache_line_bytes);
 
 // A root in the table.
 struct root_facts {
   std::string name;           // any bytes, if the medium is corrupted
-  std::string layout;         // of its index: "cceh"
-  std::uint64_t version = 0;  // of that layout
+  std::string layout;         // layout of its index: "cceh"
+  std::uint64_t version = 0;  // version of that layout
   bool made = false;          // its index has published a root object
 };
 

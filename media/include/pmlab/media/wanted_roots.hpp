@@ -18,7 +18,7 @@ namespace pmlab::media {
 struct wanted_root {
   std::string name;           // unique in the medium
   std::string layout = {};    // empty: any, which its own opening checks
-  std::uint64_t version = 0;  // of the layout
+  std::uint64_t version = 0;  // version of the layout
 };
 
 // Throws pmlab::error, as named_root would at one of them: the name belongs to another layout or version; the medium

@@ -25,7 +25,7 @@ namespace pmlab::blocks {
 template <class C>
 concept drive_clock = std::copy_constructible<C> && requires(C& clock, picoseconds time) {
   { C::kind } -> std::convertible_to<std::string_view>;  // names devices on this clock: "emulated"
-  { clock.now() } -> std::same_as<picoseconds>;          // of the thread of the queue
+  { clock.now() } -> std::same_as<picoseconds>;          // time of the thread of the queue
   clock.wait_until(time);                                // returns when `now` is at least that
 };
 

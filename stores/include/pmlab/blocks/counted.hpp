@@ -18,7 +18,7 @@ namespace pmlab::blocks {
 struct counts {
   std::uint64_t reads = 0;            // requests
   std::uint64_t writes = 0;           // requests, durable or not
-  std::uint64_t durable_writes = 0;   // of these
+  std::uint64_t durable_writes = 0;   // durable ones of these
   std::uint64_t flushes = 0;          // requests
   std::uint64_t discards = 0;         // requests
   std::uint64_t bytes_read = 0;       // by reads

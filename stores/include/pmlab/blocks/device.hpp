@@ -59,7 +59,7 @@ inline constexpr std::size_t data_alignment = 4096;
 
 // The shape of a device, and its promises for a power failure and for requests that overlap.
 struct geometry {
-  std::uint64_t blocks = 0;          // of the whole device
+  std::uint64_t blocks = 0;          // blocks of the whole device
   std::uint32_t block_bytes = 4096;  // a power of two, 512 to 65536
   std::uint32_t atomic_bytes = 0;    // an aligned unit that a power failure (B1) and other requests (B8) keep whole: a
                                      // power of two; 0: no promise
@@ -108,7 +108,7 @@ struct request {
 
 // `error` is std::errc{} on success. After an error of a write each of its blocks is old or new.
 struct completion {
-  std::uint64_t tag = 0;  // of the request
+  std::uint64_t tag = 0;  // tag of the request
   std::errc error{};      // std::errc{}: none
 
   // True: the request took effect.

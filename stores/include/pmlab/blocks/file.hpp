@@ -57,7 +57,7 @@ struct file_options {
   bool page_cache = false;
   // True: for a drive that can only be read. Requests that write fail; other processes may read it at the same time.
   bool read_only = false;
-  unsigned threads = 16;  // of the whole device, where threads are used
+  unsigned threads = 16;  // threads of the whole device, where threads are used
 };
 
 // Thread safety: see blocks/device.hpp. Durability: a flush is fdatasync, a write_durable is a write with RWF_DSYNC. A

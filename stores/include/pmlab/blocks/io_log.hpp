@@ -42,33 +42,33 @@ enum class io_event : std::uint8_t {
 
 // One event. The data of a submitted write, or the text of a mark, follows it.
 struct io_record {
-  std::uint64_t checksum = 0;            // of the record, with 0 here, and its data
+  std::uint64_t checksum = 0;            // checksum of the record, with 0 here, and its data
   std::uint64_t id = 0;                  // the request's; a completion has its submission's
   std::uint64_t first = 0;               // block
   std::uint32_t count = 0;               // blocks
   std::uint32_t data_bytes = 0;          // that follow, without the padding
   std::uint32_t queue = 0;               // which queue of the device
-  std::int32_t error = 0;                // of a completion: a std::errc
+  std::int32_t error = 0;                // error of a completion: a std::errc
   io_event event = io_event::submitted;  // its kind
-  operation what = operation::read;      // of the request
-  stream of = stream::data;              // of the request
+  operation what = operation::read;      // what the request does
+  stream of = stream::data;              // stream of the request
   std::uint8_t unused[5] = {};           // zeros
 };
 static_assert(sizeof(io_record) == 48 && std::is_trivially_copyable_v<io_record>);
 
 // The beginning of a log: the geometry of its device.
 struct io_log_header {
-  static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'B', 'I', 'O', 'L', 'G'};  // of every log
-  static constexpr std::uint32_t current_version = 1;                                        // of the format
+  static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'B', 'I', 'O', 'L', 'G'};  // beginning of every log
+  static constexpr std::uint32_t current_version = 1;                                        // version of the format
 
   std::array<char, 8> magic = right_magic;  // right_magic
-  std::uint32_t version = current_version;  // of the log's format
-  std::uint32_t block_bytes = 0;            // of the device
-  std::uint64_t blocks = 0;                 // of the device
-  std::uint32_t atomic_bytes = 0;           // of the device
+  std::uint32_t version = current_version;  // version of the log's format
+  std::uint32_t block_bytes = 0;            // bytes of a block of the device
+  std::uint64_t blocks = 0;                 // blocks of the device
+  std::uint32_t atomic_bytes = 0;           // bytes that the device writes atomically
   std::uint32_t volatile_cache = 0;         // 0 or 1
   std::uint64_t unused[3] = {};             // zeros
-  std::uint64_t checksum = 0;               // of all before
+  std::uint64_t checksum = 0;               // checksum of all before
 };
 static_assert(sizeof(io_log_header) == 64);
 

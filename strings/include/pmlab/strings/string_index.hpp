@@ -244,7 +244,7 @@ class string_index {
 
  private:
   static constexpr std::size_t usual_stripes = 4096;
-  static constexpr std::size_t any_number = std::numeric_limits<std::size_t>::max();  // of entries
+  static constexpr std::size_t any_number = std::numeric_limits<std::size_t>::max();  // any number of entries
   // Items that wait for short readers, three batches of them, fit into one page of the ledger: so keys can be erased
   // from a full medium, which has no space for another page. Items that wait longer, of removed layers, are processed
   // before `full` is returned.

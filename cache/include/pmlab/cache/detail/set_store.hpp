@@ -44,9 +44,9 @@ namespace pmlab::cache::detail {
 // Result of a lookup in the cache.
 struct look {
   bool hit = false;
-  value_type value = 0;  // of a hit
+  value_type value = 0;  // value of a hit
   std::optional<std::uint64_t>
-      gate{};  // of a miss: the gate that a fill must carry; none: the index's result may be changing
+      gate{};  // gate of a miss, that a fill must carry; none: the index's result may be changing
 };
 
 enum class fill_result : std::uint8_t { installed, evicted_another, was_there, stale };
@@ -161,7 +161,7 @@ class set_store {
     set_store& store_;
     entry_set& set_;
     key_type key_;
-    bool is_only_one_;  // of the set's writers, when it began
+    bool is_only_one_;  // the set had no other writer when it began
     bool ended_ = false;
   };
 

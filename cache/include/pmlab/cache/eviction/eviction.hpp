@@ -86,7 +86,7 @@ class way_order {
   }
 
  private:
-  static constexpr std::uint32_t lowest_bits = 0b001'001'001'001'001'001'001;  // of each position
+  static constexpr std::uint32_t lowest_bits = 0b001'001'001'001'001'001'001;  // lowest bits of each position
 };
 
 static_assert(way_order::with_first(way_order::initial, 0) == way_order::initial);

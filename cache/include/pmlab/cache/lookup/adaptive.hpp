@@ -130,7 +130,7 @@ class chooser {
 
   struct state {
     mode current = mode::serial;
-    std::uint8_t quiet = 0;  // of a bypassing shard: one in 2^quiet lookups may be sampled
+    std::uint8_t quiet = 0;  // a bypassing shard: one in 2^quiet lookups may be sampled
   };
 
   struct alignas(128) shard {
@@ -140,7 +140,7 @@ class chooser {
     std::atomic<std::uint64_t> hits{0};
     std::atomic<std::uint64_t> misses{0};
     std::atomic<std::uint64_t> switches{0};
-    std::array<std::array<mean, 2>, mode_names.size()> times{};  // of hits and of misses
+    std::array<std::array<mean, 2>, mode_names.size()> times{};  // times of hits and of misses
   };
 
   static std::uint64_t real_time() { return media::fast_clock::instance().now_after_loads(); }

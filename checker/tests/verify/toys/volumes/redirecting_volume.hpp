@@ -141,7 +141,7 @@ class redirecting_volume {
   static constexpr std::uint64_t chunks = shape.blocks / shape.chunk_blocks;
   static constexpr std::uint64_t most_blocks = 2 * shape.chunk_blocks;
   static constexpr std::uint64_t nothing = ~std::uint64_t{0};
-  static constexpr unsigned bits = 16;  // of a map's word, for each block: 0, or its number on the drive plus 1
+  static constexpr unsigned bits = 16;  // bits of a map's word, for each block: 0, or its number on the drive plus 1
 
   struct alignas(media::cache_line_bytes) maps {
     std::array<word, chunks> of_chunk{};

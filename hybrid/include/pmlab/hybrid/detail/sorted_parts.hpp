@@ -81,7 +81,7 @@ class entry_blocks {
 // Entries, cut into parts: all keys of a part are below those of the next one.
 struct parted_entries {
   std::unique_ptr<indexes::entry[]> entries;
-  std::vector<std::size_t> starts;  // of the parts, and the end of the last one
+  std::vector<std::size_t> starts;  // starts of the parts, and the end of the last one
 
   [[nodiscard]] std::size_t parts() const noexcept { return starts.size() - 1; }
   [[nodiscard]] std::span<indexes::entry> part(std::size_t p) const noexcept {
@@ -166,7 +166,7 @@ class part_sorter {
  private:
   static constexpr std::size_t entries_per_bucket = 4;
   std::unique_ptr<indexes::entry[]> sorted_;
-  std::vector<std::size_t> ends_;  // of the buckets
+  std::vector<std::size_t> ends_;  // ends of the buckets
 };
 
 // Calls load(entries) with all entries of `hash` in parts: ascending within each, and no two parts' keys between one

@@ -137,7 +137,7 @@ static_assert(sizeof(segment) == (buckets_per_segment + stash_buckets) * media::
 struct slot {
   std::atomic<std::uint64_t>* word = nullptr;  // whose store adds or removes the entry; nullptr: no slot
   std::atomic<std::uint64_t>* value = nullptr;
-  slot_word entry_bits = 0;  // of `word`
+  slot_word entry_bits = 0;  // bits of `word`
   line_filter needed = 0;    // filter bits without which a search does not find the entry; 0: it is in its home line
 
   explicit operator bool() const noexcept { return word != nullptr; }

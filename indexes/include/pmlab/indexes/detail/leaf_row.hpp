@@ -21,7 +21,7 @@ struct leaf_row {
 
   std::array<Node*, most_leaves> leaves{};
   std::array<key_type, most_leaves> low_keys{};
-  std::size_t count = 0;    // of leaves
+  std::size_t count = 0;    // leaves
   std::size_t entries = 0;  // in all of them; every leaf but the last one is filled
 
   [[nodiscard]] Node& last() const noexcept { return *leaves[count - 1]; }

@@ -114,7 +114,7 @@ class retired_nodes {
 
   Medium& medium_;
   Node* leftmost_ = nullptr;
-  Node* last_ = nullptr;  // of the queue; `leftmost_` if it is empty
+  Node* last_ = nullptr;  // last node of the queue; `leftmost_` if it is empty
   std::mutex mutex_;
   std::atomic<std::uint64_t> count_{0};
 };

@@ -40,7 +40,7 @@ class checker {
                            check_report& report) const {
     node_pointer next_level{};
     std::vector<node_pointer> children;
-    std::size_t met = 0;  // of `known`, which a complete list meets in their order
+    std::size_t met = 0;  // number of the `known` ones that were met: a complete list meets all, in their order
     key_type low = 0;
     for (node_pointer at = leftmost;;) {
       const auto where = [&] { return "node at " + std::to_string(at.word()) + " of level " + std::to_string(level); };

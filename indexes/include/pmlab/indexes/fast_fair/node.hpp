@@ -50,8 +50,9 @@ struct alignas(media::cache_line_bytes) node {
   std::atomic<std::uint64_t> greatest_present{0};  // last leaf: 1 if greatest_key is in the tree
   std::atomic<std::uint64_t> greatest_value{0};
   // Both 0 in nodes of the releases that never retired one.
-  std::atomic<media::pointer<node>> next_retired{};  // of a retired node and of the leftmost leaf: see retired_nodes
-  std::atomic<std::uint64_t> gone{0};                // 1: retired; it never changes again, and no way leads to it
+  std::atomic<media::pointer<node>>
+      next_retired{};                  // next one of a retired node and of the leftmost leaf: see retired_nodes
+  std::atomic<std::uint64_t> gone{0};  // 1: retired; it never changes again, and no way leads to it
   std::array<entry_line, lines_per_node> lines;
 
   node() noexcept {

@@ -56,7 +56,7 @@ class salvager {
     place from;
     key_type low;
     key_type end;
-    bool is_last;  // of its level, as far as it is known
+    bool is_last;  // the last one of its level, as far as it is known
   };
 
   void add(const std::string& problem) { problems_.add(problem); }
@@ -70,7 +70,7 @@ class salvager {
   struct step {
     place next{};  // null: there is no more
     key_type end = greatest_key;
-    key_type low = greatest_key;  // of `next`
+    key_type low = greatest_key;  // low key of `next`
   };
 
   // The nodes of a level from left to right, each with its range. `known`: those that the level above leads to, by
@@ -87,7 +87,7 @@ class salvager {
       add("no way leads to the first nodes of level " + std::to_string(level));
       add_gap(level, 0, known.front().low, known.front().at);
     }
-    auto after = known.cbegin();  // of the known ones, the first that may be next
+    auto after = known.cbegin();  // the first of the known ones that may be next
     for (child at = known.front();;) {
       seen_.insert(at.at.word());
       while (after != known.cend() && (after->low <= at.low || seen_.contains(after->at.word()))) ++after;
@@ -225,7 +225,7 @@ class salvager {
   const Medium& medium_;
   suspect_nodes<Medium> suspect_;
   Function& function_;
-  std::unordered_set<std::uint64_t> seen_;  // of the level that is walked
+  std::unordered_set<std::uint64_t> seen_;  // nodes of the level that is walked
   std::vector<gap> gaps_;
   problem_list problems_;
 };

@@ -87,7 +87,7 @@ struct alignas(page_bytes) descriptor_page {
   std::uint32_t cursor = 0;  // where the search for a leaf to move continues
   descriptor_page* previous_in_class = nullptr;
   descriptor_page* next_in_class = nullptr;
-  std::uint64_t ticket = 0;  // of a group that waits to be released; 0: it does not
+  std::uint64_t ticket = 0;  // ticket of a group that waits to be released; 0: it does not
 
   [[nodiscard]] static descriptor_page& of(const descriptor& d) noexcept {
     return *reinterpret_cast<descriptor_page*>(reinterpret_cast<std::uintptr_t>(&d) & ~(page_bytes - 1));

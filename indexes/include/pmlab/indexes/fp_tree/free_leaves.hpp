@@ -80,7 +80,7 @@ class free_leaves {
   }
 
   static_assert(leaves_per_group < 64);
-  std::array<descriptor_page*, leaves_per_group + 1> first_{};  // of each class
+  std::array<descriptor_page*, leaves_per_group + 1> first_{};  // first page of each class
   std::uint64_t present_ = 0;                                   // bit n: there is a group with n free leaves
   std::size_t count_ = 0;
 };

@@ -129,7 +129,7 @@ class group_table {
 
   std::array<std::atomic<chunk*>, chunk_count> chunks_{};
   std::uint64_t groups_ = 0;         // numbers that are or were one of a group: 1, 2, ...
-  std::vector<std::uint64_t> free_;  // of these, the ones of groups that are gone
+  std::vector<std::uint64_t> free_;  // free ones of these: those of groups that are gone
 };
 
 }  // namespace pmlab::indexes::detail::fp_tree

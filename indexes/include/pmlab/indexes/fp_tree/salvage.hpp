@@ -153,7 +153,7 @@ class salvager {
 
   const Medium& medium_;
   Function& function_;
-  problem_list problems_;  // of the members below, too
+  problem_list problems_;  // problems of the members below, too
   group_list<leaf> groups_;
   salvaged_leaves<leaf, Medium> leaves_;
   std::unordered_set<std::uint64_t> seen_;  // leaves, by their places

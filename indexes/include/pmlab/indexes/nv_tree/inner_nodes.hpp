@@ -292,7 +292,7 @@ class inner_nodes {
   std::atomic<inner_array*> array_{nullptr};
   block* first_ = nullptr;
   std::atomic<std::uint64_t> entries_{0};
-  std::atomic<std::uint64_t> blocks_{0};  // of the list
+  std::atomic<std::uint64_t> blocks_{0};  // blocks of the list
   std::atomic<bool> is_due_{false};
   std::mutex rebuilding_;  // guards the next one
   block* dead_ = nullptr;  // blocks that an array may know, linked by `next`

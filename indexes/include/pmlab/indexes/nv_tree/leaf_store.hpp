@@ -370,7 +370,7 @@ class leaf_store {
   leaf_place head_;
   mutable std::mutex mutex_;         // guards everything below
   std::vector<group> groups_;        // by address
-  std::vector<std::uint64_t> free_;  // of each group, its free leaves
+  std::vector<std::uint64_t> free_;  // free leaves of each group
   std::size_t free_count_ = 0;
   std::size_t leaf_count_ = 0;       // without the head
   std::size_t lowest_ = 0;           // no group before it has a free leaf

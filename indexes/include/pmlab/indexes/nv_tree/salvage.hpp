@@ -98,7 +98,7 @@ class salvager {
 
   Medium& medium_;
   Function& function_;
-  problem_list problems_;  // of the members below, too
+  problem_list problems_;  // problems of the members below, too
   salvaged_leaves<leaf, Medium> leaves_;
   std::unordered_set<std::uint64_t> seen_;  // leaves, by their places
   std::size_t damaged_slots_ = 0;

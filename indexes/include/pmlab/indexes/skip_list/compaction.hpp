@@ -46,11 +46,12 @@ class compaction {
   }
 
  private:
-  static constexpr std::size_t most_waiting = 8;                    // slabs that wait for their last nodes
-  static constexpr std::size_t most_passes = 4;                     // over one slab
-  static constexpr std::size_t patience = 2;                        // steps before readers are waited for
-  static constexpr std::size_t steps_for_a_slab = 4;                // of an earlier run, whose free nodes are not known
-  static constexpr std::size_t words_of_a_step = 3 + Slabs::batch;  // of 64 nodes each, free ones included
+  static constexpr std::size_t most_waiting = 8;  // slabs that wait for their last nodes
+  static constexpr std::size_t most_passes = 4;   // over one slab
+  static constexpr std::size_t patience = 2;      // steps before readers are waited for
+  static constexpr std::size_t steps_for_a_slab =
+      4;  // steps for a slab of an earlier run, whose free nodes are not known
+  static constexpr std::size_t words_of_a_step = 3 + Slabs::batch;  // 64 nodes each, free ones included
   static constexpr std::size_t moves_of_a_step = 4 * Slabs::batch;
 
   struct emptied {

@@ -169,7 +169,7 @@ class chain_walks {
     key_type first_key = 0;
     node* start = nullptr;
     std::vector<found_node*> chunks;
-    std::size_t count = 0;  // of nodes in the chunks
+    std::size_t count = 0;  // nodes in the chunks
     std::vector<change> repairs;
     std::size_t followed_by = 0;  // 0: none
     const char* broken = nullptr;

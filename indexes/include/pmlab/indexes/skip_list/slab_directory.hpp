@@ -21,7 +21,7 @@ struct slab_record {
   Slab* slab = nullptr;
   slab_record* older = nullptr;
   slab_record* newer = nullptr;
-  slab_record* next = nullptr;  // of the same class, see slab_directory
+  slab_record* next = nullptr;  // next one of the same class, see slab_directory
   slab_record* previous = nullptr;
   std::size_t free = 0;   // bits of `free_nodes` that are set
   bool recovered = true;  // false: an earlier run left it, and its free nodes are not all known

@@ -312,7 +312,7 @@ class slabs {
   }
 
  private:
-  static constexpr std::size_t most_free = 8 * batch;  // of a thread, before it shares half of them
+  static constexpr std::size_t most_free = 8 * batch;  // free nodes of a thread, before it shares half of them
 
   struct snipped_node {
     node* n;
@@ -325,7 +325,7 @@ class slabs {
     std::vector<node*> free;
     node_run rest{nullptr, 0};
     std::vector<snipped_node> snipped;
-    origin signature;  // of the node that this thread signed last
+    origin signature;  // signature of the node that this thread signed last
     thread_state* next = nullptr;
   };
 

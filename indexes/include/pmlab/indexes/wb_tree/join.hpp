@@ -77,7 +77,7 @@ class joiner {
       const sync::several_locks held{&nodes_.lock_of(&parent), &nodes_.lock_of(&left), &nodes_.lock_of(&right)};
       if (parent.is_gone() || left.is_gone() || right.is_gone() || !should_join(left, right)) return false;
       const slot_array order = parent.array();
-      const key_type low = left.high_key.load(std::memory_order_relaxed);  // of `right`
+      const key_type low = left.high_key.load(std::memory_order_relaxed);  // low key of `right`
       const std::size_t rank = parent.count_up_to(order, low) - 1;
       const bool are_neighbours = left.sibling.load(std::memory_order_relaxed) == right_at && rank != 0 &&
                                   rank < order.count() && parent.child_at(order[rank]) == right_at &&

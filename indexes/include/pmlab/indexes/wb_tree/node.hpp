@@ -41,9 +41,10 @@ struct alignas(media::xpline_bytes) node {
   static constexpr std::string_view tree_name = "wB+-tree";
 
   std::atomic<std::uint64_t> slots{slot_array::empty(0).word()};
-  std::atomic<std::uint64_t> high_key{no_bound};     // keys at or above it are in the sibling, if there is one
-  std::atomic<media::pointer<node>> sibling{};       // next node of the same level; null: this is the last one
-  std::atomic<media::pointer<node>> next_retired{};  // of a retired node and of the leftmost leaf: see retired_nodes
+  std::atomic<std::uint64_t> high_key{no_bound};  // keys at or above it are in the sibling, if there is one
+  std::atomic<media::pointer<node>> sibling{};    // next node of the same level; null: this is the last one
+  std::atomic<media::pointer<node>>
+      next_retired{};  // next one of a retired node and of the leftmost leaf: see retired_nodes
   std::array<entry_slot, capacity> entries;
 
   [[nodiscard]] slot_array array() const noexcept { return slot_array(slots.load(std::memory_order_acquire)); }

@@ -191,7 +191,7 @@ class salvager {
 
   // Removes as few entries as leave an ascending row: those whose keys were overwritten.
   static void keep_ascending(std::vector<entry>& entries) {
-    std::vector<std::size_t> length(entries.size(), 1);  // of the longest row that ends with the entry
+    std::vector<std::size_t> length(entries.size(), 1);  // size of the longest row that ends with the entry
     std::vector<std::size_t> before(entries.size());
     std::size_t last = 0;
     for (std::size_t i = 0; i < entries.size(); ++i) {

@@ -22,7 +22,7 @@ class searched_nodes : public node_tree<Medium, node> {
   using base = node_tree<Medium, node>;
   using node_pointer = media::pointer<node>;
 
-  static constexpr std::uint64_t any_level = gone_level + 1;  // of a root: its own word says it
+  static constexpr std::uint64_t any_level = gone_level + 1;  // level of a root: its own word says it
 
  public:
   // As the base. Throws pmlab::error for a leftmost node of a level that is corrupt, too.

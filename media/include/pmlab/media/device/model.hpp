@@ -100,7 +100,7 @@ class device_model {
     picoseconds reads_done_ = 0;     // the latest of reads_ and stores_
     picoseconds accepted_ = 0;       // the latest line written since the last fence
     picoseconds next_ntstore_ = 0;   // a fenced batch of non-temporal stores may not start earlier
-    picoseconds ntstore_start_ = 0;  // of the batch that is open
+    picoseconds ntstore_start_ = 0;  // start of the batch that is open
     bool ntstores_open_ = false;
   };
 
@@ -238,7 +238,7 @@ class device_model {
   // that others have passed: it then waits for the lines that wait now, and not until the clock of those others.
   struct channel {
     picoseconds time = 0;     // the latest request
-    picoseconds waiting = 0;  // of the lines that are not through then
+    picoseconds waiting = 0;  // time of the lines that are not through then
 
     // Returns how long the line waits.
     picoseconds take(picoseconds now, picoseconds transfer) noexcept {
@@ -498,7 +498,7 @@ class device_model {
   picoseconds page_walk_;
   picoseconds read_transfer_;
   picoseconds slow_read_;     // more than read_latency_, of a read that is late
-  picoseconds slowest_read_;  // of one that is very late
+  picoseconds slowest_read_;  // a read that is very late
   picoseconds write_transfer_;
   picoseconds flush_accept_;
   picoseconds ntstore_accept_;

@@ -15,7 +15,7 @@ namespace pmlab::media {
 // Times in nanoseconds on an idle device, unless noted. A "granule" is the unit in which the device's media reads and
 // writes: 256 B on Optane, a cache line elsewhere.
 struct device_profile {
-  std::string name;         // of the file, without .toml
+  std::string name;         // name of the file, without .toml
   std::string description;  // one line
 
   // What the platform saves when the power fails. Media of the profile leave flushes out if its caches are saved.
@@ -31,7 +31,7 @@ struct device_profile {
   double translation_miss_ns = 0;        // more, for an address that the translation buffer does not hold
   double page_walk_ns = 0;               // more, beyond the reach of the CPU's translation buffer
   double line_read_transfer_ns = 0;      // one 64 B line on a DIMM's channel
-  double read_p99_ns = 0;                // of idle reads from the media, the 99th percentile; 0: all are alike
+  double read_p99_ns = 0;                // 99th percentile of idle reads from the media; 0: all are alike
   double read_p99_9_ns = 0;              // and the 99.9th; 0: as read_p99_ns
 
   // Writes, as seen by a thread.
@@ -55,7 +55,7 @@ struct device_profile {
   std::uint64_t buffer_granules = 0;             // read and write-combining buffer of one DIMM
   std::uint64_t read_queue_granules = 0;         // reads that wait before granules leave the buffer half read
   std::uint64_t write_queue_granules = 0;        // waiting for the media before a thread has to wait
-  std::uint64_t translation_buffer_entries = 0;  // of 4 KB, per DIMM; 0: none, no misses
+  std::uint64_t translation_buffer_entries = 0;  // entries for 4 KB each, per DIMM; 0: none, no misses
   std::uint64_t outstanding_reads = 0;           // lines, per thread
   std::uint64_t outstanding_stores = 0;          // lines that stores wait for, per thread
   std::uint64_t outstanding_writes = 0;          // lines on their way to the DIMM, per thread; they keep no order

@@ -33,8 +33,8 @@ namespace pmlab::blocks {
 // Facts of a drive. std::nullopt, or 0: the kernel does not report it.
 struct drive_facts {
   bool block_device = false;           // itself, rather than a file on one
-  std::uint64_t bytes = 0;             // of the file or device
-  std::string file_system;             // of a file: "ext4", "tmpfs", or its number
+  std::uint64_t bytes = 0;             // bytes of the file or device
+  std::string file_system;             // file system of a file: "ext4", "tmpfs", or its number
   std::string drive;                   // "vda"; empty: none known
   std::uint32_t logical_block = 512;   // bytes; offsets and lengths of direct I/O are multiples of it
   std::uint32_t physical_block = 0;    // bytes; the drive reads and writes back a smaller piece

@@ -18,8 +18,8 @@ namespace pmlab::blocks::detail {
 struct transfer {
   request what;
   std::uint64_t offset = 0;  // bytes from the start of the device
-  std::uint64_t bytes = 0;   // of the whole request
-  std::uint64_t done = 0;    // of them
+  std::uint64_t bytes = 0;   // bytes of the whole request
+  std::uint64_t done = 0;    // bytes that are done
 
   transfer() = default;
   transfer(const request& r, std::uint32_t block_bytes) noexcept
@@ -32,7 +32,7 @@ struct transfer {
 template <class System>
 struct file_state {
   descriptor file;
-  std::string name;  // of the device
+  std::string name;  // name of the device
   geometry shape;
   drive_facts facts;
   bool direct = true;      // around the page cache

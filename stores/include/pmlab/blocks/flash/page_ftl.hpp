@@ -47,16 +47,16 @@ namespace pmlab::blocks {
 
 // What a modelled drive has done. Units here are mapping units.
 struct flash_counts {
-  std::uint64_t requests = 0;          // of the host, of all kinds
+  std::uint64_t requests = 0;          // requests of the host, of all kinds
   std::uint64_t bytes_read = 0;        // by the host
   std::uint64_t bytes_written = 0;     // by the host
   std::uint64_t units_programmed = 0;  // for the host and by garbage collection, with padding
-  std::uint64_t units_moved = 0;       // of these, by garbage collection
-  std::uint64_t units_padded = 0;      // of these, empty: a flush without a capacitor
+  std::uint64_t units_moved = 0;       // units of these that garbage collection moved
+  std::uint64_t units_padded = 0;      // units of these that are empty: a flush without a capacitor
   std::uint64_t units_discarded = 0;   // that held data
   std::uint64_t flash_reads = 0;       // pages, garbage collection included
-  std::uint64_t erases = 0;            // of superblocks
-  std::uint64_t unit_bytes = 0;        // of a mapping unit
+  std::uint64_t erases = 0;            // erases of superblocks
+  std::uint64_t unit_bytes = 0;        // bytes of a mapping unit
 
   // Bytes that were programmed for each byte that the host has written; 0 before its first write.
   [[nodiscard]] double amplification() const noexcept {
@@ -250,7 +250,7 @@ class page_ftl {
   // Where units are added: for each stream one of the host, and one of garbage collection behind them.
   struct write_point {
     std::uint32_t superblock = none;
-    std::uint32_t next_unit = 0;        // of the superblock, to be programmed
+    std::uint32_t next_unit = 0;        // next unit of the superblock to be programmed
     std::vector<waiting_unit> waiting;  // fewer than a unit takes
     picoseconds opened = 0;             // the buffer had room for the unit
     picoseconds ready = 0;              // all of its data is there
@@ -689,7 +689,7 @@ class page_ftl {
   detail::nand nand_;
   std::vector<superblock> superblocks_;
   std::deque<std::uint32_t> free_;        // superblocks, taken in turn
-  std::vector<std::uint32_t> place_of_;   // of a mapping unit of the host
+  std::vector<std::uint32_t> place_of_;   // place of each mapping unit of the host
   std::vector<std::uint32_t> unit_at_;    // the mapping unit whose valid data is at a place
   std::vector<write_point> points_;       // the last is garbage collection's
   std::vector<picoseconds> buffer_free_;  // when the places of the buffer are free, one unit each

@@ -15,14 +15,14 @@ namespace pmlab::blocks {
 
 // Times in nanoseconds on an idle drive, bandwidths in 10^6 bytes per second.
 struct drive_profile {
-  std::string name;         // of the file, without .toml
+  std::string name;         // name of the file, without .toml
   std::string description;  // one line
 
   // The side of the host. A link is a drive's connection and its controller; several links are several drives behind
   // one striped volume.
   std::uint64_t links = 1;
   std::uint64_t stripe_bytes = 65536;  // consecutive bytes of one link, if there are several
-  double host_read_mb_per_s = 0;       // of one link
+  double host_read_mb_per_s = 0;       // bandwidth of one link
   double host_write_mb_per_s = 0;      // the same
   bool half_duplex = false;            // reads and writes share the link, as on SATA
   double read_command_ns =
@@ -33,18 +33,18 @@ struct drive_profile {
 
   // Flash. A die programs one unit at a time: the same page of all its planes.
   std::uint64_t channels = 0;
-  std::uint64_t dies_per_channel = 0;  // of one channel
-  std::uint64_t planes = 0;            // of one die
-  std::uint64_t page_bytes = 0;        // of one plane; a power of two
-  std::uint64_t pages_per_block = 0;   // of one plane; fewer in a model of smaller capacity
+  std::uint64_t dies_per_channel = 0;  // dies of one channel
+  std::uint64_t planes = 0;            // planes of one die
+  std::uint64_t page_bytes = 0;        // bytes of a page of one plane; a power of two
+  std::uint64_t pages_per_block = 0;   // pages of a block of one plane; fewer in a model of smaller capacity
   double read_ns = 0;                  // tR: a page from the cells to the die's register
   double program_ns = 0;               // tPROG of a unit
   double erase_ns = 0;                 // tERASE of a block of all planes
   double suspend_ns = 0;               // to suspend a program for a read; 0: the read waits until the program has ended
-  double channel_mb_per_s = 0;         // of one channel
+  double channel_mb_per_s = 0;         // bandwidth of one channel
 
   // The translation layer.
-  std::uint64_t capacity_bytes = 0;      // of the drive that the profile describes
+  std::uint64_t capacity_bytes = 0;      // capacity of the drive that the profile describes
   double over_provisioning = 0;          // flash beyond the capacity, as a share of the capacity
   std::uint64_t mapping_unit_bytes = 0;  // smallest piece that moves by itself; smaller writes read the rest of it
   std::uint64_t buffer_bytes = 0;        // writes that are not programmed yet
@@ -54,10 +54,10 @@ struct drive_profile {
   std::uint64_t atomic_bytes = 0;        // blocks::geometry
 
   // The command processor of a key-value SSD (blocks/flash/pair_processor.hpp); zeros: a drive of blocks.
-  double pair_command_ns = 0;     // of a command: one after the other, with the search of the index
+  double pair_command_ns = 0;     // time of a command: one after the other, with the search of the index
   double pair_replace_ns = 0;     // more of a put that replaces a record
-  double pair_write_byte_ns = 0;  // of each byte of a value from the host
-  double pair_read_byte_ns = 0;   // of each byte of a value to the host
+  double pair_write_byte_ns = 0;  // time of each byte of a value from the host
+  double pair_read_byte_ns = 0;   // time of each byte of a value to the host
 
   // It has commands of keys and values.
   [[nodiscard]] bool is_key_value() const noexcept { return pair_command_ns > 0; }

@@ -27,7 +27,7 @@
 namespace pmlab::stores::detail::chunk_store {
 
 struct chunk_shape {
-  std::uint32_t blocks = most_blocks_of_chunk;  // of a chunk
+  std::uint32_t blocks = most_blocks_of_chunk;  // blocks of a chunk
   std::uint32_t ring = 16;                      // entries
   merge_policy merge = merge_policy::remap;
 

@@ -107,7 +107,7 @@ class copy_merges {
   struct run {
     std::uint64_t key = 0;
     typename Store::merge_plan planned;
-    blocks::buffer data;  // of all sources, one after the other
+    blocks::buffer data;  // data of all sources, one after the other
     std::size_t transfers = 0;
     bool writes = false;
     std::errc failure{};

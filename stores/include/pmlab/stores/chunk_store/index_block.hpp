@@ -25,10 +25,10 @@ struct index_block_head {
   static constexpr std::array<char, 8> forgotten_magic{'P', 'M', 'L', 'F', 'O', 'R', 'G', 'T'};
 
   std::array<char, 8> magic = right_magic;
-  std::uint64_t checksum = 0;  // of all after it
+  std::uint64_t checksum = 0;  // checksum of all after it
   std::uint64_t sequence = 0;
-  std::array<std::uint64_t, 2> identity{};  // of the store
-  std::uint64_t number = 0;                 // of the index block
+  std::array<std::uint64_t, 2> identity{};  // identity of the store
+  std::uint64_t number = 0;                 // number of the index block
   std::array<std::uint64_t, 2> unused{};
 };
 static_assert(sizeof(index_block_head) == media::cache_line_bytes && std::is_trivially_copyable_v<index_block_head>);

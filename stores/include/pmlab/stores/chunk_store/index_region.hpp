@@ -141,11 +141,11 @@ class index_region {
     explicit lane(Device& device) : queue(device, depth) {}
     static constexpr unsigned depth = 16;
 
-    std::mutex state;  // of the contents of the lane's blocks, and of these
+    std::mutex state;  // guards the contents of the lane's blocks, and these
     std::unordered_map<std::uint32_t, dirty_block> dirty;
     std::vector<std::uint32_t> ready;  // dirty, with changes, and no write under way
 
-    std::mutex driving;  // of the queue. Taken before `state`
+    std::mutex driving;  // guards the queue. Taken before `state`
     typename Device::queue queue;
   };
 
@@ -480,8 +480,8 @@ class index_region {
   free_map& free_;
   index_layout layout_;
   std::size_t stride_;
-  blocks::buffer current_;                // of all blocks, payloads only
-  std::vector<std::uint64_t> sequences_;  // of the current contents
+  blocks::buffer current_;                // contents of all blocks, payloads only
+  std::vector<std::uint64_t> sequences_;  // sequences of the current contents
   std::uint64_t torn_ = 0;
   std::vector<std::unique_ptr<lane>> lanes_;
 };

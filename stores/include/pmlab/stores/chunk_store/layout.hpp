@@ -41,8 +41,8 @@ namespace pmlab::stores::detail::chunk_store {
 
 using word = std::atomic<std::uint64_t>;
 
-inline constexpr std::uint32_t no_block = 0xffffffff;  // of `base`: the chunk has no base extent
-inline constexpr std::uint32_t hole = 0xfffffffe;      // of an entry or the map: discarded, reads as zeros
+inline constexpr std::uint32_t no_block = 0xffffffff;  // in `base`: the chunk has no base extent
+inline constexpr std::uint32_t hole = 0xfffffffe;      // in an entry or the map: discarded, reads as zeros
 inline constexpr std::uint32_t most_blocks_of_chunk = 256;
 inline constexpr std::uint32_t laps = 255;  // 1 to 255; 0: the slot was never used
 
@@ -56,7 +56,7 @@ inline constexpr std::uint32_t laps = 255;  // 1 to 255; 0: the slot was never u
 
 struct head_word {
   std::uint32_t base = no_block;  // first block of the base extent on the device
-  std::uint16_t position = 0;     // of the oldest ring entry, modulo ring * laps
+  std::uint16_t position = 0;     // position of the oldest ring entry, modulo ring * laps
   std::uint16_t unused = 0;
 };
 static_assert(sizeof(head_word) == 8);
@@ -133,18 +133,18 @@ inline constexpr std::uint64_t forming = 1;  // the drive's header is being writ
 inline constexpr std::uint64_t ready = 2;
 
 struct ring_word {
-  std::uint32_t entries = 0;  // of a ring
+  std::uint32_t entries = 0;  // entries of a ring
   std::uint32_t merge = 0;    // a merge_policy. 0 in stores of before it; one of before it refuses others
 };
 static_assert(sizeof(ring_word) == 8);
 
 struct alignas(media::cache_line_bytes) superblock {
   word state{0};
-  std::array<word, 2> identity{};  // of the store; the drive's header has the same
+  std::array<word, 2> identity{};  // identity of the store; the drive's header has the same
   word block_bytes{0};
   word chunk_blocks{0};
   word ring{0};    // a ring_word
-  word blocks{0};  // of the drive
+  word blocks{0};  // blocks of the drive
   word slabs{0};   // pointer to the newest slab
   std::array<volume_slot, most_volumes> volumes{};
 };
@@ -161,7 +161,7 @@ struct drive_header {
   std::uint64_t block_bytes = 0;
   std::uint64_t chunk_blocks = 0;
   std::uint64_t blocks = 0;
-  std::uint64_t checksum = 0;  // of all before
+  std::uint64_t checksum = 0;  // checksum of all before
 };
 static_assert(sizeof(drive_header) == 64 && std::is_trivially_copyable_v<drive_header>);
 

@@ -48,7 +48,7 @@ struct region_header {
   std::uint32_t ring = 0;
   std::uint32_t volume_blocks = 0;  // index blocks
   std::uint32_t record_blocks = 0;  // index blocks
-  std::uint64_t checksum = 0;       // of all before
+  std::uint64_t checksum = 0;       // checksum of all before
 
   [[nodiscard]] std::uint64_t right_checksum() const noexcept {
     return pmlab::checksum(this, offsetof(region_header, checksum));
@@ -404,7 +404,7 @@ class records_in_region {
   session<Device> session_;
   chunk_table table_;
   media::dram words_;
-  mutable std::mutex mutex_;         // of these
+  mutable std::mutex mutex_;         // guards these
   std::vector<std::uint32_t> free_;  // numbers below `unused_`
   std::uint32_t unused_ = 0;         // records from here on were never used
   std::bitset<most_volumes> unsure_volumes_;

@@ -67,9 +67,9 @@ namespace pmlab::stores {
 
 // Options of a chunk store whose records are on a key-value device. Not stored: each opening may have its own cache.
 struct kv_records {
-  std::uint8_t space = 0;                               // of the device's key spaces; the store's alone
-  std::uint64_t cache_bytes = std::uint64_t{64} << 20;  // of DRAM; 0: a record is read again at each use
-  cache::eviction evict = cache::eviction::s3_fifo;     // of the cache
+  std::uint8_t space = 0;                               // one of the device's key spaces; the store's alone
+  std::uint64_t cache_bytes = std::uint64_t{64} << 20;  // bytes of DRAM; 0: a record is read again at each use
+  cache::eviction evict = cache::eviction::s3_fifo;     // eviction of the cache
 };
 
 // A key-value device as a container of records: stores::kv_device, or one that wraps it.
@@ -94,13 +94,13 @@ struct pairs_header {
 
   std::array<char, 8> magic = right_magic;
   std::uint64_t version = current_version;
-  std::array<std::uint64_t, 2> identity{};  // of the store; the drive's header has the same
+  std::array<std::uint64_t, 2> identity{};  // identity of the store; the drive's header has the same
   std::uint64_t block_bytes = 0;
   std::uint64_t chunk_blocks = 0;
-  std::uint64_t blocks = 0;  // of the drive
+  std::uint64_t blocks = 0;  // blocks of the drive
   std::uint32_t state = 0;   // forming or ready
   std::uint32_t ring = 0;
-  std::uint64_t checksum = 0;  // of all before
+  std::uint64_t checksum = 0;  // checksum of all before
 
   [[nodiscard]] std::uint64_t right_checksum() const noexcept {
     return pmlab::checksum(this, offsetof(pairs_header, checksum));
@@ -131,7 +131,7 @@ class records_in_pairs {
     bool in_flight = false;
     std::uint64_t failures = 0;  // since the current words
     std::uint64_t era = 0;       // in which the current words became durable
-    change_list collected;       // of `next`, and in no put yet
+    change_list collected;       // changes of `next` that are in no put yet
     promised_list<extent> held;  // blocks that the device may have names of, after a failure
   };
   using cache_part = record_cache<changes>;
@@ -140,7 +140,7 @@ class records_in_pairs {
   struct part {
     part(std::size_t sets, cache::eviction policy) : cache(sets, policy) {}
     cache_part cache;          // behind the lock of the part's chunks
-    mutable std::mutex state;  // of the words and changes of pinned records, and of
+    mutable std::mutex state;  // guards the words and changes of pinned records, and these
     std::uint64_t eras = 0;    // puts that succeeded, and beginnings of changes
   };
 
@@ -710,13 +710,13 @@ class records_in_pairs {
   kept_moments known_;
   pairs_header header_;
   chunk_shape shape_;
-  std::size_t bytes_;  // of a record
+  std::size_t bytes_;  // bytes of a record
   std::uint64_t cache_bytes_ = 0;
   std::unique_ptr<std::array<volume_slot, most_volumes>> volumes_;
   std::bitset<most_volumes> unsure_volumes_;
   media::dram words_;
   std::vector<std::unique_ptr<part>> parts_;
-  mutable std::mutex ready_mutex_;  // of these
+  mutable std::mutex ready_mutex_;  // guards these
   promised_list<node*> ready_;      // changed, and no put under way; memory for all that have changes
   std::string failure_;
   std::atomic<std::uint64_t> waiting_{0};

@@ -49,7 +49,7 @@ struct chunk_store_stats {
   std::uint64_t redirected = 0;     // writes to free blocks
   std::uint64_t merges = 0;         // rings that were merged, by either policy
   std::uint64_t copied_bytes = 0;   // by merges
-  std::uint64_t remaps = 0;         // of these merges: into a map
+  std::uint64_t remaps = 0;         // merges of these into a map
   std::uint64_t replaced_maps = 0;  // writes of more pieces than a ring has entries
   // Counts for records on a key-value device:
   std::uint64_t record_hits = 0;    // searches that found the record in DRAM

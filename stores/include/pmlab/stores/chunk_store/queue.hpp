@@ -34,7 +34,7 @@ namespace pmlab::stores {
 // exhausted; identifier_removed: the volume was removed meanwhile; others: of the drive.
 // After an error each chunk that the operation covers has it, whole, or has not.
 struct chunk_completion {
-  std::uint64_t tag = 0;  // of the operation
+  std::uint64_t tag = 0;  // tag of the operation
   std::errc error{};      // std::errc{}: none
 };
 
@@ -160,7 +160,7 @@ class chunk_queue {
   // For space. A thread that does not reap its operations keeps replaced blocks from being free: the wait for it ends
   // after about two seconds, or a fifth of a second if no replaced block is kept. Others may free blocks and take them again for ever: that ends, too.
   static constexpr unsigned most_waits = 100'000;
-  static constexpr unsigned most_idle_waits = 2'000;  // of up to a millisecond each
+  static constexpr unsigned most_idle_waits = 2'000;  // waits of up to a millisecond each
   // For merges of other threads: waits, of up to a millisecond, and ends of merges that left no room.
   // Without maps the write fails then: ten seconds.
   static constexpr unsigned most_waits_for_merges = Store::has_maps ? 100 : 10'000;
@@ -175,7 +175,7 @@ class chunk_queue {
   struct part {
     std::uint64_t chunk = 0;
     std::vector<range> blocks;     // one; several of a group
-    std::vector<std::byte*> data;  // of each of these
+    std::vector<std::byte*> data;  // data of each of these
     plan planned;
     std::size_t transfers = 0;  // not ended
     bool failed = false;
@@ -183,7 +183,7 @@ class chunk_queue {
     std::optional<std::uint64_t> merge_failures{};  // number that the queue had when it began to wait
     bool may_remap = false;                         // the ring may go into a map
     unsigned waits = 0;
-    std::uint64_t changes = 0;  // of the store when it last tried
+    std::uint64_t changes = 0;  // changes of the store when it last tried
     // Its place, and the part after it in a list of parts:
     std::size_t operation = 0;
     std::size_t number = 0;
@@ -227,7 +227,7 @@ class chunk_queue {
     volume_number of;
     std::uint64_t tag = 0;
     std::errc error{};
-    blocks::buffer copy;  // of a group's data
+    blocks::buffer copy;  // copy of a group's data
 
     explicit operation(const volume& v) : of(Store::number_of(v)) {}
   };

@@ -31,7 +31,7 @@ struct writer_state {
   bool may_be_named = false;                    // a change of its record was added
   std::uint64_t failed_era = 0;                 // in which the last change failed
   unsigned writers = 0;                         // and a merge by copy
-  unsigned direct = 0;                          // of the writers: to places that a merge by copy may read or write
+  unsigned direct = 0;                          // writers among them to places that a merge by copy may read or write
   std::uint64_t merge = 0;                      // the merge by copy under way; 0: none
   bool merge_is_void = false;                   // its entries went into a map meanwhile
   bool is_full_enough = false;                  // as chunk::is_full_enough
@@ -56,7 +56,7 @@ struct writer_state {
 
 // Chunks with one lock.
 struct stripe {
-  mutable std::mutex mutex;  // of these, and of the words of the stripe's chunks
+  mutable std::mutex mutex;  // guards these, and the words of the stripe's chunks
   limbo gone;
   reader_epochs readers;
   unsigned merges = 0;  // by copy, under way

@@ -217,7 +217,7 @@ class volumes {
   [[nodiscard]] all_parts<Core>& store() noexcept { return static_cast<all_parts<Core>&>(*this); }
   [[nodiscard]] const all_parts<Core>& store() const noexcept { return static_cast<const all_parts<Core>&>(*this); }
 
-  std::mutex mutex_;                           // of the volumes' slots, and of
+  std::mutex mutex_;                           // guards the volumes' slots, and these
   std::array<bool, most_volumes> is_going_{};  // removed since the store was opened, and not free
   std::atomic<unsigned> going_{0};             // how many are
   std::atomic<std::uint64_t> ended_{0};        // how many were

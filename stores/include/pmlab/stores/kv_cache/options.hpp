@@ -9,7 +9,7 @@ namespace pmlab::stores {
 
 // Fixed when the cache is made.
 struct kv_cache_options {
-  std::uint64_t bytes = 0;                       // of DRAM, for pairs and tables; 0: nothing is cached
+  std::uint64_t bytes = 0;                       // bytes of DRAM, for pairs and tables; 0: nothing is cached
   cache::eviction evict = cache::eviction::lru;  // chooses the pair that makes room
   unsigned shards = 16;                          // at most; each has at least 64 KiB
 };

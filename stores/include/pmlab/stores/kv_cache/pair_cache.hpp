@@ -62,7 +62,7 @@ class pair_cache {
 
   // The result of a search.
   struct look {
-    shared_value value{};               // of a hit
+    shared_value value{};               // value of a hit
     std::optional<std::uint64_t> gate;  // a miss has it for `fill`; std::nullopt: the store's answer is not kept
   };
   // Searches, and counts a hit or a miss.

@@ -187,7 +187,7 @@ class shard {
   cache::chosen_eviction policy_;
   std::vector<set> sets_;
   std::size_t next_ = 0;          // the set that makes room next
-  std::uint64_t held_bytes_ = 0;  // of pairs
+  std::uint64_t held_bytes_ = 0;  // held bytes of pairs
   std::uint64_t pairs_ = 0;
   std::uint64_t evictions_ = 0;
 };

@@ -60,7 +60,7 @@ inline constexpr std::size_t managers_of_buckets = 16;
 // How often the words of the index were used since it was opened.
 struct index_counts {
   std::atomic<std::uint64_t> reads{0};     // searches in the global index
-  std::atomic<std::uint64_t> changes{0};   // of words of the global index
+  std::atomic<std::uint64_t> changes{0};   // changes of words of the global index
   std::atomic<std::uint64_t> deferred{0};  // overwrites that a local table has taken
 };
 

@@ -42,7 +42,7 @@ struct shape {
   std::uint32_t spare_superblocks = 0;
   std::uint32_t ring_lines = 0;
   std::uint32_t largest_value = 0;
-  std::uint32_t bucket_bytes = 0;  // of a whole record of a bucket page
+  std::uint32_t bucket_bytes = 0;  // bytes of a whole record of a bucket page
   bool short_keys = false;
 
   [[nodiscard]] std::uint32_t units() const noexcept { return superblock_bytes / unit_bytes; }
@@ -72,7 +72,7 @@ struct manager {
 
 struct counters {
   std::atomic<std::uint64_t> user_bytes{0};                            // keys and values of acknowledged puts
-  std::atomic<std::uint64_t> user_units{0};                            // of their records
+  std::atomic<std::uint64_t> user_units{0};                            // units of their records
   std::array<std::atomic<std::uint64_t>, flash_streams> programmed{};  // units, with padding
   std::atomic<std::uint64_t> collected{0};                             // superblocks
   std::atomic<std::uint64_t> unlisted{0};                              // deleted keys that a page listed
@@ -166,7 +166,7 @@ struct core {
   Medium& medium;
   Device& device;
   shape sizes;
-  std::uint64_t seed;  // of checksums
+  std::uint64_t seed;  // seed of checksums
   write_buffer buffer;
   superblocks flash;
   index_chains index;
@@ -174,7 +174,7 @@ struct core {
   std::array<manager, managers_of_users + managers_of_buckets> managers;
   // Units of live records, in the ring and on flash: never more than the capacity.
   std::atomic<std::uint64_t> used_units{0};
-  std::atomic<std::uint64_t> lost_units{0};  // of superblocks that are never reused
+  std::atomic<std::uint64_t> lost_units{0};  // units of superblocks that are never reused
   std::atomic<std::uint64_t> last_sequence{0};
   counters counts;
 };

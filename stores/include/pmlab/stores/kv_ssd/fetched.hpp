@@ -23,8 +23,8 @@ struct block_range {
         offset(first_byte - first * block_bytes) {}
 
   std::uint64_t first;  // block
-  std::size_t bytes;    // of whole blocks
-  std::size_t offset;   // of the first byte wanted, in these
+  std::size_t bytes;    // bytes of whole blocks
+  std::size_t offset;   // offset of the first byte wanted, in these
 };
 
 // Belongs to one operation. Its buffers are kept for the next one.
@@ -33,7 +33,7 @@ class fetched {
   struct wanted {
     std::uint64_t first = 0;  // byte of the device
     std::size_t bytes = 0;
-    std::uint64_t life = 0;  // of the superblock
+    std::uint64_t life = 0;  // life of the superblock
   };
   struct piece {
     wanted of{};

@@ -130,7 +130,7 @@ class walk {
   bool is_done_ = false;
   std::optional<std::uint64_t> bucket_;
   std::uint32_t page_ = 0;         // the next one of the bucket
-  std::uint32_t listed_page_ = 0;  // of the keys in listed_
+  std::uint32_t listed_page_ = 0;  // page of the keys in listed_
   std::vector<std::string> listed_;
 };
 

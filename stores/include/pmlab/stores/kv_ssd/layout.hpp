@@ -31,17 +31,17 @@ inline constexpr std::uint8_t bucket_space = 255;  // the key space of bucket pa
 
 // Before each record's key. Checksums are seeded with the device's identity: bytes of a user are never taken for a head.
 struct record_head {
-  std::uint64_t head_sum = 0;   // of the rest of the head, and of the key
-  std::uint64_t value_sum = 0;  // of the value
-  std::uint64_t sequence = 0;   // of this version; grows over the life of the device
+  std::uint64_t head_sum = 0;   // checksum of the rest of the head, and of the key
+  std::uint64_t value_sum = 0;  // checksum of the value
+  std::uint64_t sequence = 0;   // sequence of this version; grows over the life of the device
   std::uint64_t birth = 0;      // sequence of the first version since the key was absent
   std::uint32_t value_bytes = 0;
-  std::uint32_t page = 0;  // of the key's bucket, in which the key is listed
+  std::uint32_t page = 0;  // page of the key's bucket, in which the key is listed
   std::uint8_t key_bytes = 0;
   std::uint8_t space = 0;
-  std::uint8_t slot = 0;   // of the key, in its chain of the index
+  std::uint8_t slot = 0;   // slot of the key, in its chain of the index
   std::uint8_t notes = 0;  // record_note
-  std::uint32_t lap = 0;   // of the ring, in which the record was written
+  std::uint32_t lap = 0;   // lap of the ring, in which the record was written
 };
 static_assert(sizeof(record_head) == 48 && std::is_trivially_copyable_v<record_head>);
 
@@ -149,7 +149,7 @@ class place_word {
 };
 
 inline constexpr std::uint64_t forming = 1;        // the header on flash is being written
-inline constexpr std::uint64_t ready = 2;          // of a release without moments: the word `begun` may have any bits
+inline constexpr std::uint64_t ready = 2;          // in a release without moments the word `begun` may have any bits
 inline constexpr std::uint64_t being_rebuilt = 3;  // from the flash: the index is not complete
 inline constexpr std::uint64_t guarded = 4;  // ready, and the moment of the flash is compared with that of the memory
 
@@ -186,7 +186,7 @@ class checked_tail {
 // The root object.
 struct alignas(media::cache_line_bytes) state {
   word step{0};                    // forming, guarded; see there
-  std::array<word, 2> identity{};  // of the device; the header on flash has the same
+  std::array<word, 2> identity{};  // identity of the device; the header on flash has the same
   word durable{0};                 // the moment that flash is known to have; its number: the upper bits of sequences
   word ring{0};                    // pointer to its first line
   word ring_lines{0};
@@ -194,7 +194,7 @@ struct alignas(media::cache_line_bytes) state {
   word blocks{0};
   word unit_bytes{0};
   word superblock_bytes{0};
-  word spare_superblocks{0};  // of flash beyond the capacity
+  word spare_superblocks{0};  // superblocks of flash beyond the capacity
   word largest_value{0};
   word bucket_bytes{0};
   word notes{0};      // device_note
@@ -216,7 +216,7 @@ struct flash_header {
   std::uint64_t blocks = 0;
   std::uint64_t unit_bytes = 0;
   std::uint64_t superblock_bytes = 0;
-  std::uint64_t checksum = 0;  // of all before
+  std::uint64_t checksum = 0;  // checksum of all before
 };
 static_assert(sizeof(flash_header) == 72 && std::is_trivially_copyable_v<flash_header>);
 
@@ -224,8 +224,8 @@ static_assert(sizeof(flash_header) == 72 && std::is_trivially_copyable_v<flash_h
 struct flash_moment {
   static constexpr std::size_t offset = sizeof(flash_header);
 
-  std::uint64_t word = 0;      // of a moment
-  std::uint64_t checksum = 0;  // of the word and the device's identity
+  std::uint64_t word = 0;      // word of a moment
+  std::uint64_t checksum = 0;  // checksum of the word and the device's identity
 };
 static_assert(flash_moment::offset + sizeof(flash_moment) <= 512 && std::is_trivially_copyable_v<flash_moment>);
 

@@ -384,7 +384,7 @@ class mover {
   std::array<batch, flash_streams> batches_;
   std::vector<std::uint32_t> emptied_;  // superblocks whose live records are in the batch of moved ones, or on flash
   bool keeps_all_ = false;
-  std::exception_ptr unreadable_{};                 // of the last superblock that could not be read
+  std::exception_ptr unreadable_{};                 // error of the last superblock that could not be read
   std::uint64_t no_room_at_ = ~std::uint64_t{0};    // used units when no room could be made
   std::uint64_t not_empty_at_ = ~std::uint64_t{0};  // used units when no superblock could be emptied
   std::vector<std::uint32_t> moved_;                // lines of records that the index leads to on flash now

@@ -10,12 +10,12 @@ namespace pmlab::stores {
 
 // Chosen when a device is made; one that is opened again has those it was made with.
 struct kv_options {
-  std::size_t unit_bytes = 1024;  // of an allocation unit: records are padded to it. A power of two, 64 to 4096
+  std::size_t unit_bytes = 1024;  // bytes of an allocation unit: records are padded to it. A power of two, 64 to 4096
   std::size_t superblock_bytes = std::size_t{4} << 20;  // a power of two; filled and collected as a whole
   double over_provisioning = 0.07;                      // flash beyond the capacity, as a share of it
   std::size_t buffer_bytes = std::size_t{16} << 20;     // the write buffer in the medium
   std::size_t largest_value = std::size_t{2} << 20;     // at most 2 MiB
-  std::size_t bucket_bytes = 1024;                      // of a page of an iterator bucket: 320 to 65536
+  std::size_t bucket_bytes = 1024;                      // bytes of a page of an iterator bucket: 320 to 65536
   bool short_keys = false;                              // keys of 1 to 16 bytes as in NVMe, instead of 4 to 255
   // These two apply to this opening: overwrites change the index when they are moved to flash, not before; filters lie
   // over the tables that stand in for it. For measuring them, each can be switched off.
@@ -59,7 +59,7 @@ struct kv_prefix {
 // The result of rebuilding a device from its flash.
 struct kv_rebuilt {
   std::uint64_t keys = 0;     // that are there now; deleted ones may be among them
-  std::uint64_t pages = 0;    // of buckets
+  std::uint64_t pages = 0;    // pages of buckets
   std::uint64_t older = 0;    // records of which there was a newer one
   std::uint64_t deleted = 0;  // keys that are known to be deleted
   std::uint64_t damaged =
@@ -73,20 +73,20 @@ struct kv_rebuilt {
 // Figures of a device.
 struct kv_stats {
   std::uint64_t capacity_bytes = 0;  // for records with their padding
-  std::uint64_t used_bytes = 0;      // of these, by live records: of pairs and of bucket pages
+  std::uint64_t used_bytes = 0;      // bytes of these in live records: those of pairs and of bucket pages
   std::uint64_t lost_bytes =
-      0;  // of superblocks with a damaged record, which are not used again until the next opening
+      0;  // bytes of superblocks with a damaged record, which are not used again until the next opening
   std::uint64_t medium_bytes = 0;  // the device's memory: buffer, index, directory
   // Since the device was opened.
   std::uint64_t user_bytes = 0;       // keys and values of acknowledged puts: all that a host sends
-  std::uint64_t record_bytes = 0;     // of their records, with heads and padding
+  std::uint64_t record_bytes = 0;     // bytes of their records, with heads and padding
   std::uint64_t written_user = 0;     // bytes written to flash: of user records
   std::uint64_t written_moved = 0;    // by garbage collection
-  std::uint64_t written_buckets = 0;  // of bucket pages
+  std::uint64_t written_buckets = 0;  // bytes written for bucket pages
   std::uint64_t collected = 0;        // superblocks
   std::uint64_t unlisted = 0;       // keys that pages listed though they were deleted, and that were removed from there
   std::uint64_t index_reads = 0;    // searches in the global index
-  std::uint64_t index_changes = 0;  // of its words
+  std::uint64_t index_changes = 0;  // changes of its words
   std::uint64_t deferred = 0;       // overwrites that changed a local table instead
   std::uint64_t local_hits = 0;     // searches that a local table answered
   std::uint64_t local_misses = 0;   // searches in a local table for a slot that it did not have

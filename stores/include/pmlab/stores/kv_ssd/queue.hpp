@@ -40,11 +40,11 @@ namespace pmlab::stores {
 // The end of an operation of a queue. `error`: std::errc{}; no_space_on_device: a put found no room; bad_message: the
 // record is damaged (kv_damaged); not_enough_memory: of the process; others: of the flash. It then has changed nothing.
 struct kv_completion {
-  std::uint64_t tag = 0;                   // of the operation
+  std::uint64_t tag = 0;                   // tag of the operation
   std::errc error{};                       // std::errc{}: none
-  kv_outcome outcome = kv_outcome::added;  // of a put
-  bool found = false;                      // of the others: the key was there
-  std::span<const std::byte> value{};      // of get and retrieve_and_erase; until the next call of the queue
+  kv_outcome outcome = kv_outcome::added;  // outcome of a put
+  bool found = false;                      // the other operations: the key was there
+  std::span<const std::byte> value{};      // value of get and retrieve_and_erase; until the next call of the queue
 };
 
 // Belongs to one thread; any number of them on a device, which outlives them. An operation is done, and durable, when it
@@ -143,7 +143,7 @@ class kv_queue {
     std::string_view key{};
     std::span<const std::byte> value{};
     fetched read;
-    std::vector<std::byte> copy;  // of a value that was in the write buffer
+    std::vector<std::byte> copy;  // copy of a value that was in the write buffer
     kv_completion result{};
   };
 

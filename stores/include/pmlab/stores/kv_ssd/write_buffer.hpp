@@ -77,7 +77,7 @@ class write_buffer {
     const std::scoped_lock lock(mutex_);
     return keeps_tail_ ? tail_ - kept_tail_ : 0;
   }
-  // What operations have of it, and have not given back. REQUIRES: none runs.
+  // What operations have of it, and have not released. REQUIRES: none runs.
   struct left_over {
     std::uint64_t promised = 0;    // lines
     std::uint64_t unfinished = 0;  // records that are being made or copied
@@ -212,7 +212,7 @@ class write_buffer {
   std::uint64_t head_ = 0;             // lines since the beginning; the ring has those from tail_ to head_
   std::uint64_t tail_ = 0;
   std::uint64_t promised_ = 0;
-  std::uint32_t longest_ = 1;  // of the records that lines were promised to
+  std::uint32_t longest_ = 1;  // longest of the records that lines were promised to
   bool keeps_tail_ = false;
   std::uint64_t kept_tail_ = 0;  // as the medium has it
 };

@@ -28,7 +28,7 @@ template <blocks::device Device, class Memory = no_memory>
 struct tree_view {
   std::shared_ptr<typename Memory::table> active;
   std::vector<std::shared_ptr<typename Memory::table>> frozen{};  // newest first
-  std::vector<std::shared_ptr<const key_set<Device>>> sets{};     // of the root, newest first
+  std::vector<std::shared_ptr<const key_set<Device>>> sets{};     // sets of the root, newest first
   leaf_list<Device> leaves{};
   std::uint64_t set_memory = 0;     // DRAM of all sets
   std::uint64_t data_bytes = 0;     // keys and values of all sets

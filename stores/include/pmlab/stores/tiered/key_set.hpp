@@ -281,7 +281,7 @@ class set_source {
   std::size_t ahead_;
   std::vector<std::shared_ptr<const page>> pages_;  // from first_ on
   std::uint32_t first_ = 0;
-  std::uint32_t number_ = 0;  // of the last page
+  std::uint32_t number_ = 0;  // number of the last page
   std::size_t index_ = 0;     // in it
 };
 

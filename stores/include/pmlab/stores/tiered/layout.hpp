@@ -70,10 +70,10 @@ struct drive_header {
   std::uint64_t segment_bytes = 0;
   std::uint64_t manifest_bytes = 0;
   std::uint32_t place = 0;        // a placement
-  std::uint32_t page_bytes = 0;   // of keys
+  std::uint32_t page_bytes = 0;   // bytes of a page of keys
   std::uint32_t has_staging = 0;  // 0: a store on one drive
   std::uint32_t unused = 0;
-  std::uint64_t checksum = 0;  // of all before
+  std::uint64_t checksum = 0;  // checksum of all before
 };
 static_assert(sizeof(drive_header) == 96 && std::is_trivially_copyable_v<drive_header>);
 
@@ -85,20 +85,20 @@ struct drive_epoch {
   std::uint64_t promised = 0;   // the manifest that was about to be written
   std::uint64_t confirmed = 0;  // a manifest that was durable
   std::uint64_t durable = 0;    // changes up to this sequence were, too
-  std::uint64_t checksum = 0;   // of all before
+  std::uint64_t checksum = 0;   // checksum of all before
 };
 static_assert(sizeof(drive_epoch) == 40 && std::is_trivially_copyable_v<drive_epoch> &&
               sizeof(drive_header) <= drive_epoch::offset &&
               drive_epoch::offset + sizeof(drive_epoch) <= blocks::least_block_bytes);
 
 struct group_header {
-  std::uint64_t checksum = 0;  // of all that follows, header and records
+  std::uint64_t checksum = 0;  // checksum of all that follows, header and records
   std::uint64_t previous = 0;  // the checksum of the group before: a chain
   identity store{};
   std::uint64_t generation = 0;  // the durable manifest: each opening begins with one, so no two write the same group
   std::uint64_t first = 0;       // sequence of its first record; they are consecutive
   std::uint32_t records = 0;
-  std::uint32_t bytes = 0;    // of the records
+  std::uint32_t bytes = 0;    // bytes of the records
   std::uint64_t durable = 0;  // changes up to this sequence were durable when it was written
 };
 static_assert(sizeof(group_header) == 64 && std::is_trivially_copyable_v<group_header>);
@@ -113,10 +113,10 @@ struct record_header {
 static_assert(sizeof(record_header) == 16 && std::is_trivially_copyable_v<record_header>);
 
 struct manifest_header {
-  std::uint64_t checksum = 0;  // of all that follows
+  std::uint64_t checksum = 0;  // checksum of all that follows
   std::uint64_t version = 0;   // the greater valid one counts
   identity store{};
-  std::uint64_t bytes = 0;  // of the state
+  std::uint64_t bytes = 0;  // bytes of the state
 };
 static_assert(sizeof(manifest_header) == 40);
 
@@ -161,7 +161,7 @@ struct areas {
 
 // All segments of a store. A segment's name is its number on its drive, with a bit that names the drive.
 struct store_areas {
-  std::uint32_t block_bytes = 0;  // of the drive with the larger ones
+  std::uint32_t block_bytes = 0;  // bytes of a block of the drive with the larger ones
   std::uint32_t segment_bytes = 0;
   std::array<areas, classes> drives{};
 

@@ -59,7 +59,7 @@ inline std::uint64_t seal(std::byte* group, group_header h) noexcept {
 
 // Changes that are acknowledged, and not durable yet.
 struct unflushed {
-  std::uint64_t bytes = 0;   // of their records
+  std::uint64_t bytes = 0;   // bytes of their records
   std::uint64_t oldest = 0;  // when the oldest one was acknowledged, on the clock; log::never: there is none
   std::uint64_t newest = 0;  // when the newest change was, durable or not
 };
@@ -86,7 +86,7 @@ class log {
     }
   }
 
-  // `tell(oldest)` is called behind each flush that has made changes durable, whoever asked: `oldest` is when the
+  // `tell(oldest)` is called behind each flush that has made changes durable, whichever thread asked: `oldest` is when the
   // first of them was acknowledged. It may not throw. REQUIRES: no flush is under way.
   void when_durable(std::function<void(std::uint64_t)> tell) { tell_ = std::move(tell); }
 
@@ -206,7 +206,7 @@ class log {
   struct group {
     std::uint32_t segment;
     std::uint32_t offset;
-    std::size_t bytes;  // of the records
+    std::size_t bytes;  // bytes of the records
     std::vector<memtable::node*> changes;
     std::vector<std::shared_ptr<memtable>> tables{};  // that have them
   };
@@ -284,7 +284,7 @@ class log {
     after_ = {g.segment, static_cast<std::uint32_t>(g.offset + bytes)};
   }
 
-  segment_io<Device> drive_;  // of the flusher
+  segment_io<Device> drive_;  // drive of the flusher
   store_areas where_;
   identity store_;
   segment_map& segments_;
@@ -302,7 +302,7 @@ class log {
   std::list<group> groups_;  // the last one is forming, if `forming_`
   bool forming_ = false;
   std::uint32_t current_ = no_segment;
-  std::uint32_t end_ = 0;          // of the last closed group of the current segment
+  std::uint32_t end_ = 0;          // end of the last closed group of the current segment
   std::deque<held_segment> held_;  // in the order of their use
   std::deque<logged_group> written_;
   std::uint64_t chain_ = 0;  // checksum of the last group written

@@ -64,7 +64,7 @@ struct manifest_epoch {
 
 struct manifest_state {
   std::vector<std::string> tables{};
-  std::vector<set_description> sets{};     // of the root, oldest first
+  std::vector<set_description> sets{};     // sets of the root, oldest first
   std::vector<leaf_description> leaves{};  // in order; the first one begins before all keys
   std::uint64_t ingested = 0;              // versions up to this one are in sets
   log_anchor replay{};

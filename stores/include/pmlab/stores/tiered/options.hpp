@@ -30,51 +30,51 @@ struct tiered_options {
   placement place = placement::staging_max_capacity;    // capacity_only for a store on one drive
   std::uint64_t memory_limit = std::uint64_t{2} << 30;  // DRAM for changes, fences and filters; at least 16 KiB
   bool background = true;              // threads of its own flush and ingest; false: step() and writers
-  std::uint32_t most_sets = 8;         // of the root; more are spilled into the leaves
-  std::uint32_t most_leaf_sets = 3;    // of a leaf; more are merged into one
-  std::uint64_t leaf_bytes = 0;        // of keys and values; leaves twice as large are split. 0: 16 segments
+  std::uint32_t most_sets = 8;         // sets of the root; more are spilled into the leaves
+  std::uint32_t most_leaf_sets = 3;    // sets of a leaf; more are merged into one
+  std::uint64_t leaf_bytes = 0;        // bytes of keys and values; leaves twice as large are split. 0: 16 segments
   std::uint32_t garbage_percent = 33;  // a segment of values with so much garbage is given up
   std::uint64_t segment_bytes = std::uint64_t{4} << 20;   // a multiple of a page; the longest batch
-  std::uint64_t manifest_bytes = std::uint64_t{4} << 20;  // of each of two areas; at least 512, and 16 a segment
-  std::uint32_t page_bytes = 4096;                        // of keys; a multiple of a block
-  std::uint64_t cache_bytes = 0;            // of the memory limit, for pages and values that were read; 0: none
-  std::uint64_t memtable_bytes = 0;         // of persistent memory, before a memtable becomes a set; 0: a fifth of it
-  bool format = false;                      // makes an empty store on drives that hold something else
-  bool read_only = false;                   // opens a damaged store as far as it can be read, and writes nothing
-  std::array<std::uint64_t, 2> identity{};  // of the new store; zeros: chosen at random
+  std::uint64_t manifest_bytes = std::uint64_t{4} << 20;  // bytes of each of two areas; at least 512, and 16 a segment
+  std::uint32_t page_bytes = 4096;                        // bytes of a page of keys; a multiple of a block
+  std::uint64_t cache_bytes = 0;     // part of the memory limit for pages and values that were read; 0: none
+  std::uint64_t memtable_bytes = 0;  // bytes of persistent memory, before a memtable becomes a set; 0: a fifth of it
+  bool format = false;               // makes an empty store on drives that hold something else
+  bool read_only = false;            // opens a damaged store as far as it can be read, and writes nothing
+  std::array<std::uint64_t, 2> identity{};  // identity of the new store; zeros: chosen at random
 };
 
 // Figures of a store at one moment.
 struct tiered_stats {
-  std::uint64_t sequence = 0;             // of the newest change; each change has one, from 1
+  std::uint64_t sequence = 0;             // sequence of the newest change; each change has one, from 1
   std::uint64_t durable = 0;              // changes up to this sequence are durable
-  std::uint64_t dirty_bytes = 0;          // of the log that are not durable yet
-  std::uint64_t memory_bytes = 0;         // of the limit
-  std::uint64_t medium_bytes = 0;         // of persistent memory in use, by all of its users; 0 without
+  std::uint64_t dirty_bytes = 0;          // bytes of the log that are not durable yet
+  std::uint64_t memory_bytes = 0;         // bytes of the limit that are in use
+  std::uint64_t medium_bytes = 0;         // bytes of persistent memory in use, by all of its users; 0 without
   std::uint64_t sets = 0;                 // in the root
   std::uint64_t leaves = 0;               // key ranges
   std::uint64_t leaf_sets = 0;            // in all leaves
   std::uint64_t entries = 0;              // versions in all sets
   std::uint64_t value_bytes = 0;          // that these refer to; versions that are replaced are some of them
-  std::uint64_t segments = 0;             // of both drives
-  std::uint64_t free_segments = 0;        // of these
+  std::uint64_t segments = 0;             // segments of both drives
+  std::uint64_t free_segments = 0;        // free ones of these
   std::uint64_t staging_used_bytes = 0;   // segments that are not free
   std::uint64_t capacity_used_bytes = 0;  // likewise
   std::uint64_t late_flushes = 0;         // flushes of any thread that end when a change is older than the loss bound
   std::chrono::nanoseconds longest_loss{0};  // since it was opened: the greatest age of a change that became durable
   std::uint64_t log_segments = 0;            // that replay would read
   std::uint64_t snapshots = 0;               // that are held
-  std::uint64_t ingests = 0;                 // of memtables into the root, since the store was opened
-  std::uint64_t spills = 0;                  // of root sets into the leaves, likewise
-  std::uint64_t compactions = 0;             // of leaves, likewise
+  std::uint64_t ingests = 0;                 // ingests of memtables into the root, since the store was opened
+  std::uint64_t spills = 0;                  // spills of root sets into the leaves, likewise
+  std::uint64_t compactions = 0;             // compactions of leaves, likewise
   std::uint64_t splits = 0;                  // leaves that were added, likewise
   std::uint64_t spilled_value_bytes = 0;     // that spills have copied, likewise
   std::uint64_t compacted_value_bytes = 0;   // that compactions have copied, likewise
-  std::uint64_t page_hits = 0;               // of the cache, since the store was opened
+  std::uint64_t page_hits = 0;               // page hits of the cache, since the store was opened
   std::uint64_t page_misses = 0;             // likewise
   std::uint64_t value_hits = 0;              // likewise
   std::uint64_t value_misses = 0;            // likewise
-  std::uint64_t cached_bytes = 0;            // of memory_bytes
+  std::uint64_t cached_bytes = 0;            // bytes of these in the cache
   std::string background_failure{};  // the last failure of a thread of the store; empty: none since it was opened
 };
 

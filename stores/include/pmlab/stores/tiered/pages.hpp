@@ -19,7 +19,7 @@
 namespace pmlab::stores::detail::tiered {
 
 struct page_header {
-  std::uint64_t checksum = 0;  // of the rest of the page
+  std::uint64_t checksum = 0;  // checksum of the rest of the page
   std::uint64_t set = 0;       // the identity of its set
   std::uint32_t number = 0;
   std::uint32_t count = 0;

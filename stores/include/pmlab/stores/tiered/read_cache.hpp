@@ -101,7 +101,8 @@ class read_cache {
  private:
   static constexpr std::size_t usual_shards = 16;
   static constexpr std::size_t many_bytes = std::size_t{4} << 20;
-  static constexpr std::size_t overhead = 272;  // of an entry: its places in a list, in the table, and among the names
+  static constexpr std::size_t overhead =
+      272;  // bytes of an entry: its places in a list, in the table, and among the names
   static constexpr int most_hits = 3;
 
   struct hash {

@@ -152,7 +152,7 @@ struct rewrite_rules {
   std::optional<std::set<std::uint32_t>> only{};        // values elsewhere stay; std::nullopt: see the rules below
   std::uint32_t garbage_percent = 100;                  // a segment with so much garbage is poor; 100: none is
   std::uint32_t remembered_percent = 100;               // leaf::garbage_percent of merged leaves
-  std::map<std::uint32_t, std::uint64_t> live_bytes{};  // of each segment of values, as far as it is known
+  std::map<std::uint32_t, std::uint64_t> live_bytes{};  // live bytes of each segment of values, as far as it is known
   std::function<std::uint64_t()> next_id{};
 };
 

@@ -174,7 +174,7 @@ class segment_writer {
   blocks::buffer buffer_;
   std::vector<std::uint32_t> taken_;
   std::uint32_t offset_ = 0;  // in the last segment
-  std::uint32_t begin_ = 0;   // of the buffer, there
+  std::uint32_t begin_ = 0;   // begin of the buffer, there
   std::size_t filled_ = 0;
 };
 

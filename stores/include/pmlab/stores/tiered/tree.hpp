@@ -1094,7 +1094,7 @@ class tree {
   tiered::log<Device> log_;
   tiered::manifest<Device> manifest_;
   epoch_keeper<Device> epochs_;  // under mutex_
-  findings found_;               // of opening
+  findings found_;               // findings of opening
   std::atomic<std::uint64_t> next_id_{1};
 
   mutable std::mutex ageing_mutex_;      // one spill or compaction at a time; before mutex_
@@ -1104,7 +1104,7 @@ class tree {
   std::vector<std::string> tables_;
   std::uint64_t ingested_ = 0;
   log_anchor replay_{};
-  manifest_epoch epoch_{};  // of the last manifest
+  manifest_epoch epoch_{};  // epoch of the last manifest
   std::vector<set_pointer> doubtful_;
 
   std::atomic<std::uint64_t> ingests_{0};

@@ -259,7 +259,7 @@ class version_index {
       });
       if (text.empty()) return std::nullopt;
       if (std::optional<found_version> v = read(text)) return v;
-      from = std::move(text);  // of a batch that was taken back meanwhile
+      from = std::move(text);  // text of a batch that was taken back meanwhile
       from.push_back(0);
     }
   }
@@ -341,7 +341,7 @@ class version_index {
   }
 
  private:
-  static constexpr std::size_t dram_per_entry = 24;  // of towers
+  static constexpr std::size_t dram_per_entry = 24;  // bytes of towers
   static constexpr unsigned entries_per_fence = 32;
 
   template <class State>
@@ -444,7 +444,7 @@ class version_index {
   memory_state& state_;
   memory_epoch& epoch_;
   strings_type versions_;
-  std::vector<std::string> made_;  // of a batch that is not complete
+  std::vector<std::string> made_;  // entries of a batch that is not complete
   std::atomic<std::uint64_t> entries_{0};
   std::atomic<std::uint64_t> removed_{0};
   std::atomic<std::size_t> dram_bytes_{0};

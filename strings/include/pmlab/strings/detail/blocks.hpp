@@ -46,9 +46,9 @@ struct bytes_block {
 //   0      8       16      24
 //   | next | value | bytes | the key ...
 struct record {
-  std::atomic<std::uint64_t> next{0};   // of keys with one hash: the next record; otherwise 0
+  std::atomic<std::uint64_t> next{0};   // next record of keys with one hash; otherwise 0
   std::atomic<std::uint64_t> value{0};  // the value, or where its block is (0: no bytes)
-  std::atomic<std::uint64_t> bytes{0};  // of the key; neither they nor the key ever change
+  std::atomic<std::uint64_t> bytes{0};  // bytes of the key; neither they nor the key ever change
 
   [[nodiscard]] std::size_t size() const noexcept { return bytes.load(std::memory_order_acquire); }
   [[nodiscard]] std::string_view key() const noexcept { return {reinterpret_cast<const char*>(this + 1), size()}; }

@@ -53,7 +53,7 @@ class hashed : private parts<Medium, Index> {
   struct place {
     std::unique_lock<sync::version_lock> lock;
     std::uint64_t word = 0;
-    std::uint64_t head = 0;  // of the chain
+    std::uint64_t head = 0;  // head of the chain
     record* found = nullptr;
     record* before = nullptr;  // in the chain; nullptr: `found` is the head
   };

@@ -67,7 +67,7 @@ class ledger {
     page_type* where;
     std::atomic<std::uint64_t> free;  // bit i: item i
     thread_state* owner = nullptr;    // nullptr: it is of an earlier run, and no thread has it yet
-    bool is_first = false;            // of its owner's; does not change while items are taken
+    bool is_first = false;            // first one of its owner's; does not change while items are taken
     // Its neighbours in the list in the medium.
     page_state* before = nullptr;
     page_state* after = nullptr;
@@ -214,7 +214,7 @@ class ledger {
   struct alignas(media::cache_line_bytes) thread_state {
     page_state* first = nullptr;  // its thread takes from it without the mutex, others where there is no space
     std::vector<page_state*> more;
-    page_state* spare = nullptr;  // of `more`: empty, and kept
+    page_state* spare = nullptr;  // one of `more`: empty, and kept
   };
 
   [[nodiscard]] static place take_from(page_state& p) noexcept {

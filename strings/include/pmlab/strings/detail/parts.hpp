@@ -28,7 +28,7 @@ template <media::medium Medium>
 
 // The named root leads to it.
 struct alignas(media::cache_line_bytes) state {
-  std::atomic<std::uint64_t> first_page{0};   // of the ledger
+  std::atomic<std::uint64_t> first_page{0};   // first page of the ledger
   std::atomic<std::uint64_t> numbers_end{1};  // layers below this number may exist
   std::atomic<std::uint64_t> tree{0};         // the root of a tree of strings; 0: the index has none
 };

@@ -19,7 +19,7 @@
 namespace pmlab::strings::detail {
 
 inline constexpr std::size_t root_width = 7;
-inline constexpr std::size_t widest_slice = 4;  // of every other layer
+inline constexpr std::size_t widest_slice = 4;  // width of every other layer
 inline constexpr unsigned code_bits = 33;
 inline constexpr unsigned number_bits = 30;
 inline constexpr unsigned skip_bits = 16;

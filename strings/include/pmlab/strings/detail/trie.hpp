@@ -390,7 +390,7 @@ class trie : private parts<Medium, Index> {
   // A step from one layer to the next.
   struct branch {
     layer above;
-    std::uint64_t word;  // of the layer above
+    std::uint64_t word;  // word of the layer above
     std::uint64_t link;  // its target: the layer below
     layer below;
   };

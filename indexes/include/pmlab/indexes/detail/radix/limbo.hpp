@@ -181,7 +181,7 @@ class limbo {
   limbo_block* first_ = nullptr;
   std::mutex mutex_;
   std::vector<std::atomic<std::uint64_t>*> free_;
-  std::size_t words_ = 0;  // of all blocks
+  std::size_t words_ = 0;  // words of all blocks
 };
 
 }  // namespace pmlab::indexes::detail::radix

@@ -29,7 +29,7 @@ namespace pmlab::indexes::detail::radix {
 // An entry or a link; see slot_word.
 struct alignas(2 * sizeof(std::uint64_t)) slot {
   std::atomic<std::uint64_t> word{0};
-  std::atomic<std::uint64_t> value{0};  // of an entry
+  std::atomic<std::uint64_t> value{0};  // value of an entry
 
   [[nodiscard]] slot_word load() const noexcept { return slot_word(word.load(std::memory_order_acquire)); }
 };
@@ -83,7 +83,7 @@ struct place {
 struct child {
   std::size_t digit;
   slot_word word;
-  value_type value;  // of an entry
+  value_type value;  // value of an entry
 };
 
 // Some children of a node, in ascending order of digits.

@@ -12,7 +12,7 @@ template <unsigned Bits>
 struct digits {
   static constexpr unsigned bits = Bits;
   static constexpr unsigned per_key = 64 / Bits;
-  static constexpr std::size_t values = std::size_t{1} << Bits;  // of one digit
+  static constexpr std::size_t values = std::size_t{1} << Bits;  // values of one digit
 
   // The digit at `depth`, which is below `per_key`.
   [[nodiscard]] static constexpr std::size_t at(std::uint64_t key, unsigned depth) noexcept {

@@ -85,9 +85,9 @@ class tree : private parts<Medium, Index> {
   struct place {
     sync::several_locks lock;
     way_end end;
-    record* found = nullptr;  // of the key itself
+    record* found = nullptr;  // record of the key itself
     step what = step::in_place;
-    std::size_t depth = 0;        // of the new node of `part`
+    std::size_t depth = 0;        // depth of the new node of `part`
     std::size_t other_digit = 0;  // and the digit of the old target in it
 
     // True: a node will be unlinked.

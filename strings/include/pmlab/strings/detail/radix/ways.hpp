@@ -40,9 +40,9 @@ struct position {
 // The end of a key's way.
 struct way_end {
   position parent;
-  slot_word link;  // of the parent, to `at`; of the root: empty
+  slot_word link;  // link of the parent, to `at`; of the root: empty
   position at;
-  slot_word word;       // of the key's digit in `at`; a link: the key leaves the way between it and its node
+  slot_word word;       // word of the key's digit in `at`; a link: the key leaves the way between it and its node
   bool is_sure = true;  // the key has the path of `at`: all skipped bytes were compared
 };
 
@@ -213,7 +213,7 @@ class ways {
   struct cursor {
     position in;
     std::size_t next;
-    std::size_t prefetched = 0;  // of the children from there on
+    std::size_t prefetched = 0;  // how many of the children from there on
   };
   static constexpr std::size_t prefetched_at_once = 16;
 
