@@ -13,9 +13,9 @@ namespace pmlab::media {
 
 // A zone that libpmemobj has used. All places are offsets in the pool, in bytes.
 struct pool_zone {
-  static constexpr std::uint64_t chunk_bytes = std::uint64_t{256} << 10;
-  static constexpr std::uint64_t header_bytes = 64;
-  static constexpr std::uint64_t chunk_header_bytes = 8;
+  static constexpr std::uint64_t chunk_bytes = std::uint64_t{256} << 10;  // bytes of each chunk
+  static constexpr std::uint64_t header_bytes = 64;                       // bytes of the zone's header
+  static constexpr std::uint64_t chunk_header_bytes = 8;                  // bytes of the header of each chunk
 
   std::uint64_t begin;        // place of its header, which the headers of its chunks follow
   std::uint64_t first_chunk;  // place of its first chunk
