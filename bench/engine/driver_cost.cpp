@@ -8,6 +8,13 @@
 namespace pmlab::bench {
 namespace {
 
+// Null: this program has it not.
+const index_description* index_that_keeps_nothing() {
+  const std::vector<const index_description*> all = all_indexes();
+  const auto found = std::ranges::find(all, "null_index", &index_description::name);
+  return found == all.end() ? nullptr : *found;
+}
+
 // Those of the run, without what is not measured here.
 bench_options options_of_driver(bench_options o) {
   constexpr std::uint64_t enough = 100'000;
@@ -29,10 +36,10 @@ bench_options options_of_driver(bench_options o) {
 driver_cost::driver_cost(const bench_options& options, thread_team& team)
     : options_(options_of_driver(options)),
       threads_(team.size()),
-      is_known_(!options.medium.simulated && options.rate == 0),
+      is_known_(!options.medium.simulated && options.rate == 0 && index_that_keeps_nothing() != nullptr),
       runner_(options_, team, hidden_) {
   if (!is_known_) return;
-  nothing_.description = &find_index("null_index");
+  nothing_.description = index_that_keeps_nothing();
   nothing_.keys.records = options_.records;
   subject_setup setup;
   setup.threads = threads_;

@@ -23,7 +23,8 @@ class driver_cost {
   driver_cost(const bench_options& options, thread_team& team);
 
   // Nanoseconds of a thread for one operation of phase `p`, the median of three runs, measured at the first call.
-  // std::nullopt: time is virtual, operations begin at fixed times, or the phase has none of its own (trace, reopen).
+  // std::nullopt: time is virtual, operations begin at fixed times, the phase has none of its own (trace, reopen), or this
+  // program has no null_index.
   [[nodiscard]] std::optional<double> of(const phase& p, std::uint64_t position);
 
  private:

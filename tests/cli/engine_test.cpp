@@ -221,7 +221,7 @@ TEST(table, shows_ratios_and_what_was_left_out) {
   report.skipped = {{"b", 1, "scan", "it has no order"}};
   report.remarks = {"only a test"};
   const std::string table = bench::results_table(o, report);
-  for (const char* const part : {"/ b", "3.000 M/s", "3.00x", "1.00x", "333 ns", "medium dram, 5k records",
+  for (const char* const part : {"/ b", "3.000 M/s", "3.00x", "1.00x", "333 ns", "medium dram, 2 MB pages, 5k records",
                                  "left out: scan of b with 1 thread: it has no order", "note: only a test"})
     EXPECT_NE(table.find(part), std::string::npos) << part << "\n" << table;
 }
