@@ -23,7 +23,7 @@ DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc
 
 def pmlab(*arguments, **more):
     """Runs the program; returns what subprocess.run does, output as text."""
-    return subprocess.run([PMLAB, *arguments], capture_output=True, text=True, timeout=240, check=False, **more)
+    return subprocess.run([PMLAB, *arguments], capture_output=True, text=True, timeout=600, check=False, **more)
 
 
 @functools.cache
