@@ -4,8 +4,10 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/pool_header.hpp>
 #include <pmlab/media/probe_pool.hpp>
+#include "bench/support/machine.hpp"
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -29,6 +31,18 @@ bool is_open_elsewhere(const std::string& path) {
   const bool locked = ::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(file);
   return locked;
+}
+
+// A pool that can only be read is copied into memory. Without this, the kernel would kill the child process for it.
+void refuse_copy_without_memory(const std::string& path) {
+  struct stat status {};
+  if (::access(path.c_str(), W_OK) == 0 || ::stat(path.c_str(), &status) != 0) return;
+  constexpr std::uint64_t block = 512;  // unit of st_blocks on every file system
+  const std::uint64_t bytes = static_cast<std::uint64_t>(status.st_blocks) * block;
+  if (const std::uint64_t free = bench::available_memory(); bytes > free)
+    throw error(fmt::format("pool {} can only be read, and memory has no place for a copy of it: {} MiB of {}", path,
+                            free >> 20, bytes >> 20),
+                "copy it to where this user can write");
 }
 
 void refuse_other_layouts(const std::string& path, const std::string& layout) {
@@ -64,6 +78,7 @@ void refuse_what_is_no_pool(const std::string& path) {
 std::string look_at(const std::string& path, const std::string& doing, patience each,
                     const std::function<std::string(media::pmem&)>& look) {
   refuse_what_is_no_pool(path);
+  refuse_copy_without_memory(path);
   return in_child(doing, each, [&] {
     media::map_pools_privately(path);
     media::pmem pool(path, {.huge_pages = false, .reserve_space = false, .bypass_msync = true});

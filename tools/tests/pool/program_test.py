@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import time
+import unittest
 
 from program import INDEXES, PMLAB, ProgramTest, main, pmlab
 
@@ -236,6 +237,33 @@ class Pool(ProgramTest):
         self.assert_fails(2, [path + ".unfinished", "--reuse", "--overwrite"], *self.bench("--index", "cceh")[1:], *once)
         self.assert_works(*self.bench("--index", "cceh", "--reuse", "--verify")[1:], *once)
         self.assertEqual(os.listdir(self.folder), ["p"])
+
+    def looks_at(self, path, *before):
+        """What info, check and dump print of a pool, run by the command `before`."""
+        said = []
+        for command in ("info", "check", "dump"):
+            done = subprocess.run([*before, PMLAB, "pool", command, path], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            said.append(done.stdout)
+        return said
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to become another user")
+    def test_a_pool_of_another_user_that_can_only_be_read(self):
+        path = self.make("cceh", "1k")
+        before, text = self.looks_at(path), self.content(path)
+        os.chmod(path, 0o444)
+        os.chmod(self.folder, 0o555)
+        self.assertEqual(self.looks_at(path, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"), before)
+        self.assertEqual(self.content(path), text)
+
+    def test_a_pool_on_a_mount_that_can_only_be_read(self):
+        private = ("unshare", "--map-root-user", "--mount") if os.geteuid() else ("unshare", "--mount")
+        path = self.make("cceh", "1k")
+        before = self.looks_at(path)
+        mount = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0"'
+        if subprocess.run([*private, "sh", "-c", mount, self.folder], capture_output=True, check=False).returncode != 0:
+            self.skipTest("nothing can be mounted here")
+        self.assertEqual(self.looks_at(path, *private, "sh", "-c", mount + ' && exec "$@"', self.folder), before)
 
     def test_bad_input(self):
         missing, text = self.file("missing"), self.write("t.txt", b"ten years of work" * 1000000)

@@ -21,26 +21,39 @@ inline constexpr bool binds_threads = true;
 // The kernel backs memory with huge pages on request.
 inline constexpr bool has_huge_pages = true;
 
-// An instrument watches the heap: each block of DRAM is an allocation of its own, so that it notices an access to a
-// freed one.
+// g++ tells of its sanitizers by macros, and clang by __has_feature.
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PMLAB_HEAP_IS_WATCHED
+#if __has_feature(address_sanitizer)
+#define PMLAB_HAS_ADDRESS_SANITIZER
+#endif
+#if __has_feature(thread_sanitizer)
+#define PMLAB_HAS_THREAD_SANITIZER
 #endif
 #endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(PMLAB_HEAP_IS_WATCHED)
-inline constexpr bool watches_heap = true;
-#else
-inline constexpr bool watches_heap = false;
+#if defined(__SANITIZE_ADDRESS__)
+#define PMLAB_HAS_ADDRESS_SANITIZER
 #endif
-#undef PMLAB_HEAP_IS_WATCHED
+#if defined(__SANITIZE_THREAD__)
+#define PMLAB_HAS_THREAD_SANITIZER
+#endif
 
 // An instrument watches atomic words: shared words are read by atomic loads alone, not by vectors.
-#if defined(__SANITIZE_THREAD__)
+#if defined(PMLAB_HAS_THREAD_SANITIZER)
 inline constexpr bool watches_words = true;
 #else
 inline constexpr bool watches_words = false;
 #endif
+
+// An instrument watches the heap: each block of DRAM is an allocation of its own, so that it notices an access to a
+// freed one.
+#if defined(PMLAB_HAS_ADDRESS_SANITIZER)
+inline constexpr bool watches_heap = true;
+#else
+inline constexpr bool watches_heap = watches_words;
+#endif
+
+#undef PMLAB_HAS_ADDRESS_SANITIZER
+#undef PMLAB_HAS_THREAD_SANITIZER
 
 // Threads that an index uses to recover, unless its user gives a number. 0: as many as the CPU runs at once.
 inline constexpr unsigned recovery_threads = 0;

@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -18,21 +17,27 @@ namespace pmlab {
 //
 // Thread safety: all operations from any thread. `local` costs a comparison once a thread has its block; the first call
 // of a thread takes a mutex. A Block is cache-line aligned, so that threads share no line.
+// A program and the libraries that it loads may use one object, and each may have a copy of this template's variables.
+// So an object is known by its address, and nothing is counted in one place. A library that made an object may be
+// unloaded behind the end of the object, whatever threads have used it.
 template <class Block>
 class thread_blocks {
  public:
-  thread_blocks() : shared_(std::make_shared<shared_state>()) {}
+  thread_blocks() : shared_(new shared_state) {}
   thread_blocks(const thread_blocks&) = delete;
   thread_blocks& operator=(const thread_blocks&) = delete;
   // A thread that outlives this removes its registration, so that nothing accumulates.
-  ~thread_blocks() { mine_of_this_thread().forget(shared_->id); }
+  ~thread_blocks() {
+    mine_of_this_thread().forget(*shared_);
+    shared_->end();
+  }
 
   // This thread's block. `make(number)` builds a new one, as a std::unique_ptr<Block>, if none is free; numbers count
   // the blocks from 0.
   template <class Make>
   [[nodiscard]] Block& local(Make&& make) {
-    const used_block& used = last_used(shared_->id);
-    if (used.owner == shared_->id) return *used.block;
+    const used_block& used = last_used(*shared_);
+    if (used.owner == shared_.get()) return *used.block;
     return find_or_register(std::forward<Make>(make));
   }
 
@@ -43,23 +48,61 @@ class thread_blocks {
     for (const auto& block : shared_->blocks) visit(std::as_const(*block));
   }
 
-  // The most threads that held a block at one time.
+  // The most threads that held a block at one time. A thread counts once for each module with variables of its own.
   [[nodiscard]] std::size_t most_threads() const {
     const std::scoped_lock lock(shared_->mutex);
     return shared_->blocks.size();
   }
 
  private:
+  // What an object and its registrations share. It has its address until the last of them is gone, so no other object
+  // is taken for it.
   struct shared_state {
-    std::uint64_t id = next_id.fetch_add(1, std::memory_order_relaxed);
+    // Destroys the blocks. Threads may still have registrations.
+    void end() noexcept {
+      std::vector<std::unique_ptr<Block>> last;
+      const std::scoped_lock lock(mutex);
+      has_ended.store(true, std::memory_order_relaxed);
+      free.clear();
+      last.swap(blocks);
+    }
+
+    void give_back(Block* block) noexcept {
+      const std::scoped_lock lock(mutex);
+      if (!has_ended.load(std::memory_order_relaxed)) free.push_back(block);  // has room for all blocks
+    }
+
+    const std::size_t place = next_place.fetch_add(1, std::memory_order_relaxed) % remembered;
+    std::atomic<std::size_t> references{0};
+    std::atomic<bool> has_ended{false};  // changed under `mutex`
     mutable std::mutex mutex;
     std::vector<std::unique_ptr<Block>> blocks;
     std::vector<Block*> free;
   };
 
+  // Not a std::shared_ptr, whose last owner calls code of the module that made the first one.
+  class reference {
+   public:
+    explicit reference(shared_state* to) noexcept : to_(to) { to_->references.fetch_add(1, std::memory_order_relaxed); }
+    reference(const reference& other) noexcept : reference(other.to_) {}
+    reference(reference&& other) noexcept : to_(std::exchange(other.to_, nullptr)) {}
+    reference& operator=(reference other) noexcept {
+      std::swap(to_, other.to_);
+      return *this;
+    }
+    ~reference() {
+      if (to_ != nullptr && to_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete to_;
+    }
+    [[nodiscard]] shared_state* get() const noexcept { return to_; }
+    [[nodiscard]] shared_state& operator*() const noexcept { return *to_; }
+    [[nodiscard]] shared_state* operator->() const noexcept { return to_; }
+
+   private:
+    shared_state* to_;
+  };
+
   struct registration {
-    std::weak_ptr<shared_state> owner;
-    std::uint64_t id;
+    reference owner;
     Block* block;
   };
 
@@ -70,46 +113,48 @@ class thread_blocks {
     registrations(const registrations&) = delete;
     registrations& operator=(const registrations&) = delete;
     ~registrations() {
-      for (const registration& r : list_) give_back(r);
+      for (const registration& r : list_) r.owner->give_back(r.block);
       last_used_ = {};
     }
 
-    Block* find(std::uint64_t id) const noexcept {
+    Block* find(const shared_state& owner) const noexcept {
       for (const registration& r : list_)
-        if (r.id == id) return r.block;
+        if (r.owner.get() == &owner) return r.block;
       return nullptr;
     }
 
     void add(registration r) {
-      std::erase_if(list_, [](const registration& old) { return old.owner.expired(); });
+      remove_if([](const shared_state& owner) { return owner.has_ended.load(std::memory_order_relaxed); });
       list_.push_back(std::move(r));
     }
 
-    void forget(std::uint64_t id) noexcept {
-      std::erase_if(list_, [id](const registration& r) { return r.id == id; });
-      if (last_used(id).owner == id) last_used(id) = {};
+    void forget(const shared_state& owner) noexcept {
+      remove_if([&](const shared_state& other) { return &other == &owner; });
     }
 
    private:
-    static void give_back(const registration& r) {
-      const std::shared_ptr<shared_state> owner = r.owner.lock();
-      if (owner == nullptr) return;
-      const std::scoped_lock lock(owner->mutex);
-      owner->free.push_back(r.block);
+    // Whose registration is removed is not among the last used ones either: its address may be another object's soon.
+    template <class Condition>
+    void remove_if(Condition&& condition) noexcept {
+      std::erase_if(list_, [&](const registration& r) {
+        if (!condition(*r.owner)) return false;
+        if (last_used(*r.owner).owner == r.owner.get()) last_used(*r.owner) = {};
+        return true;
+      });
     }
 
     std::vector<registration> list_;
   };
 
   struct used_block {
-    std::uint64_t owner = 0;
+    const shared_state* owner = nullptr;
     Block* block = nullptr;
   };
 
   template <class Make>
   Block& find_or_register(Make&& make) {
     registrations& mine = mine_of_this_thread();
-    Block* block = mine.find(shared_->id);
+    Block* block = mine.find(*shared_);
     if (block == nullptr) {
       const std::scoped_lock lock(shared_->mutex);
       if (shared_->free.empty()) {
@@ -120,10 +165,10 @@ class thread_blocks {
         shared_->free.push_back(shared_->blocks.back().get());
       }
       block = shared_->free.back();
-      mine.add({shared_, shared_->id, block});
+      mine.add({shared_, block});
       shared_->free.pop_back();
     }
-    last_used(shared_->id) = {shared_->id, block};
+    last_used(*shared_) = {shared_.get(), block};
     return *block;
   }
 
@@ -141,12 +186,12 @@ class thread_blocks {
   // An operation may use several objects (the epochs of an index and of string keys over it): each has a place of its
   // own, unless eight others were made between them.
   static constexpr std::size_t remembered = 8;
-  [[nodiscard]] static used_block& last_used(std::uint64_t id) noexcept { return last_used_[id % remembered]; }
+  [[nodiscard]] static used_block& last_used(const shared_state& owner) noexcept { return last_used_[owner.place]; }
 
-  static inline std::atomic<std::uint64_t> next_id{1};
+  static inline std::atomic<std::size_t> next_place{1};
   static inline thread_local std::array<used_block, remembered> last_used_{};
 
-  std::shared_ptr<shared_state> shared_;
+  reference shared_;
 };
 
 }  // namespace pmlab

@@ -9,6 +9,7 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/background_collapse.hpp>
 #include <pmlab/media/cache_flush.hpp>
+#include <pmlab/media/copy_in_memory.hpp>
 #include <pmlab/media/forks.hpp>
 #include <pmlab/media/huge_pages.hpp>
 #include <pmlab/media/medium.hpp>
@@ -374,19 +375,28 @@ class pmem {
     if (backing_ == backing::fs_dax || backing_ == backing::tmpfs) sync_folder_of(path_behind_links());
     if (options.bypass_msync) bypass_msync(backing_);
     // Each step is on the file that was opened: another one may be renamed over it at any time, but for a device.
-    const std::string name = backing_ == backing::device_dax ? path_ : name_of_descriptor(file.get(), path_);
+    std::string name = backing_ == backing::device_dax ? path_ : name_of_descriptor(file.get(), path_);
+    descriptor copy;
     // (W1) < (W2): libpmemobj's recovery, and every store of this process, finds durable what it builds on.
     {
       const lock_of_pool lock(file.get());
       if (lock.is_elsewhere()) refuse_open_one();
       if (options.reserve_space) reserve_space(file.get(), name);
       write_back_what_was_left(file.get());  // (W1)
+      if (maps_privately() && can_only_be_read(name)) copy = copy_in_memory(file.get(), path_);
     }
+    if (copy.is_open()) name = name_of_descriptor(copy.get(), path_);
     // Not by libpmemobj++: it allocates behind this call, and a failure there leaves the pool open for good.
     pool_.take(pmemobj_open(name.c_str(), pool_layout));
     if (pool_.handle() == nullptr) refuse_as_libpmemobj(errno, name);
     if (!leads_to(path_, file.get()))
       throw error("pool " + path_ + " was replaced or removed while it was opened", "open it again");
+  }
+
+  // libpmemobj opens a file for writing, also to map it privately.
+  [[nodiscard]] static bool can_only_be_read(const std::string& name) {
+    const descriptor writable(::open(name.c_str(), O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    return !writable.is_open() && (errno == EACCES || errno == EPERM || errno == EROFS);
   }
 
   // The path of the file that has the pool's name last.
@@ -497,7 +507,8 @@ class pmem {
       throw error("a pool of " + std::to_string(bytes) + " bytes is too small",
                   "use at least " + std::to_string(least_pool_bytes));
     const std::string unfinished = unfinished_name(path_);
-    std::remove(unfinished.c_str());
+    const int failure = std::remove(unfinished.c_str()) == 0 ? 0 : errno;
+    if (failure != 0 && ::access(unfinished.c_str(), F_OK) == 0) refuse_unfinished(path_, failure);
     {
       const descriptor probe(::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
       if (!probe.is_open())

@@ -17,6 +17,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace pmlab::media {
@@ -64,16 +65,47 @@ class folder_lock {
   descriptor folder_;
 };
 
+// Throws the pmlab::error for an unfinished file of `path` that this user can neither read nor replace. `failure`:
+// errno of the attempt. REQUIRES: the caller holds the folder_lock of `path`, so that no process is making the pool.
+[[noreturn]] inline void refuse_unfinished(const std::string& path, int failure) {
+  const std::string unfinished = unfinished_name(path);
+  struct stat status {};
+  const bool is_of_another = ::lstat(unfinished.c_str(), &status) == 0 && status.st_uid != ::geteuid();
+  const std::string of_whom = is_of_another ? " of user " + std::to_string(status.st_uid) : "";
+  throw error("cannot finish pool " + path + ": a making" + of_whom + " that was cut off left " + unfinished + ": " +
+                  std::strerror(failure),
+              is_of_another ? "let that user make the pool or remove the file, or choose another path"
+                            : "check the permissions of that file and of its folder, or remove it");
+}
+
+// The unfinished file of `path`, for reading; none: there is no such file. libpmemobj gives a file its permissions
+// last: that of a process that was killed before has none, and gets those of a pool here, if it is this user's.
+// REQUIRES and throws as refuse_unfinished.
+[[nodiscard]] inline descriptor opened_unfinished(const std::string& path) {
+  const std::string unfinished = unfinished_name(path);
+  constexpr int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
+  descriptor file(::open(unfinished.c_str(), flags));
+  if (file.is_open() || errno == ENOENT) return file;
+  const int failure = errno;
+  // The file itself, and not what a link leads to.
+  const descriptor place(::open(unfinished.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  const bool is_own = ::fstat(place.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
+  if (failure != EACCES || !is_own) refuse_unfinished(path, failure);
+  const std::string name = "/proc/self/fd/" + std::to_string(place.get());
+  if (::chmod(name.c_str(), 0600) == 0) file = descriptor(::open(name.c_str(), flags));
+  if (!file.is_open()) refuse_unfinished(path, errno);
+  return file;
+}
+
 // Gives the unfinished file of `path` its name if is_complete(descriptor) holds for it; false: there is no such file,
 // or it is not complete. If `path` exists by then, both files stay. REQUIRES: the caller holds the folder_lock of `path`.
-// Throws pmlab::error: a process has the unfinished file open, or the device fails.
+// Throws pmlab::error: a process has the unfinished file open, this user cannot read it, or the device fails.
 template <class IsComplete>
 [[nodiscard]] bool adopt_unfinished(const std::string& path, IsComplete&& is_complete) {
   const std::string unfinished = unfinished_name(path);
-  const descriptor file(::open(unfinished.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!file.is_open() && errno == ENOENT) return false;
-  if (!file.is_open())
-    throw error("cannot open " + unfinished + ": " + std::strerror(errno), "check its permissions, or remove it");
+  const descriptor file = opened_unfinished(path);
+  if (!file.is_open()) return false;
   // libpmemobj holds this lock while a pool is open.
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw error("pool " + path + " is being made: another process has " + unfinished + " open",

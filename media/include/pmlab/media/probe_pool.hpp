@@ -26,8 +26,9 @@
 
 namespace pmlab::media {
 
-// Pools that this process opens from now on are mapped privately: its changes stay in its own memory. Does not work for
-// devices, which cannot be mapped privately. For a child process that inspects a pool. Throws pmlab::error.
+// Pools that this process opens from now on are mapped privately: its changes stay in its own memory. A pool that this
+// user can only read is copied into memory (copy_in_memory.hpp). Does not work for devices, which cannot be mapped
+// privately. For a child process that inspects a pool. Throws pmlab::error.
 inline void map_pools_privately(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && S_ISCHR(status.st_mode)) return;
