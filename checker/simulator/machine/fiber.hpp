@@ -1,6 +1,7 @@
 // A logical thread of the simulated machine: a stack, thread-local storage of its own, and the reason why it waits.
 #pragma once
 
+#include "checker/simulator/machine/hosts.hpp"
 #include "checker/simulator/machine/persistent_memory.hpp"
 #include "checker/simulator/machine/store_buffer.hpp"
 
@@ -51,7 +52,9 @@ struct fiber {
   const void* last_caller = nullptr;  // its last access, for reports
   bool gives_up = false;              // its atomic change is the end of a lock: it relies on no read before it
   std::uint64_t clock = 0;            // picoseconds
+  unsigned host = 0;                  // where it runs
   flush_list flushes;                 // since its last fence
+  invalidation_list invalidations;    // since its last mfence; of a run with several hosts
   store_buffer stores;                // that no other thread can see yet
   std::uintptr_t stack_low = 0;
   std::size_t stack_bytes = 0;

@@ -70,6 +70,7 @@ bool compare_exchange(volatile T* address, T* expected, T desired, const void* c
   const T old = *address;
   if (old != *expected) {
     *expected = old;
+    m.exchange_failed(const_cast<T*>(address), sizeof(T), caller);
     return false;
   }
   *address = desired;

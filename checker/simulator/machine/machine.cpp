@@ -65,6 +65,8 @@ void machine::begin(const machine_options& options) {
   horizon_ = never;
   running_ = true;
   watching_ = false;
+  hosts_ = options.hosts != nullptr && options.hosts->count() > 1 ? options.hosts : nullptr;
+  if (hosts_ != nullptr) hosts_->show(0);
   begin_store_order(options.store_buffers);
   enter(&first);
   restart_quantum();
@@ -93,6 +95,7 @@ void machine::end() {
   watch(false);
   running_ = false;
   begin_store_order(0);
+  hosts_ = nullptr;
   durability_ = nullptr;
   fibers_.clear();
   current_ = nullptr;
@@ -133,6 +136,7 @@ machine::aside_section::aside_section(machine& m, persistent_memory& memory, std
     : machine_(m),
       watching_(m.watching_),
       memory_(m.memory_),
+      hosts_(m.hosts_),
       drives_(m.drives_),
       flushes_(std::move(m.current_->flushes)),
       last_caller_(m.current_->last_caller),
@@ -141,6 +145,7 @@ machine::aside_section::aside_section(machine& m, persistent_memory& memory, std
   m.settle();
   buffering_ = std::exchange(m.buffering_, false);
   limit_of_heap_ = std::exchange(m.limit_of_heap_, {});  // that of the run
+  m.hosts_ = nullptr;
   m.use(&memory);
   m.use_drives(drives);
   m.current_->flushes.clear();
@@ -156,6 +161,7 @@ machine::aside_section::~aside_section() {
   machine_.limit_of_heap_ = limit_of_heap_;
   machine_.aside_ = false;
   machine_.use(memory_);
+  machine_.hosts_ = hosts_;
   machine_.use_drives(drives_);
   machine_.current_->flushes = std::move(flushes_);
   machine_.current_->last_caller = last_caller_;
@@ -196,6 +202,8 @@ void machine::saw(std::uintptr_t address, std::size_t bytes, access_kind kind, c
     before_change();
   const bool persistent = address - memory_start_ < memory_bytes_;
   if (options_.watch_freed && (persistent || dram_->contains(address))) check_freed(address, caller);
+  if (hosts_ != nullptr && persistent) [[unlikely]]
+    meet_other_hosts(address, bytes);
   if (buffering_) [[unlikely]] {
     if (kind == access_kind::write || kind == access_kind::atomic_write)
       buffer_store(store_buffer::kind::store, address, bytes, caller);
@@ -228,7 +236,7 @@ void machine::charge(std::uintptr_t address, std::size_t bytes, access_kind kind
 void machine::log_store(std::uintptr_t address, std::size_t bytes, const void* caller) {
   watching_ = false;
   if (durability_ != nullptr) durability_->stored(address, bytes);
-  memory_->stored(address, bytes, caller);
+  put_store(address, bytes, caller);
   save_visible(address, bytes, true);
   watching_ = true;
 }
@@ -257,21 +265,20 @@ void machine::log_pending() {
       const pending_store& p = pending[i];
       if (durability_ != nullptr)
         p.around ? durability_->stored_around(p.address, p.bytes) : durability_->stored(p.address, p.bytes);
-      memory_->stored(p.address, p.bytes, p.caller);
-      if (!p.around) {
-        save_visible(p.address, p.bytes, true);
+      if (p.around) {
+        put_store_around(*current_, p.address, p.bytes, p.caller);
         continue;
       }
-      // A non-temporal store needs no flush, only the fence.
-      media::for_each_line(reinterpret_cast<const void*>(p.address), p.bytes,
-                           [&](std::uintptr_t line) { memory_->flushed(line, current_->flushes); });
+      put_store(p.address, p.bytes, p.caller);
+      save_visible(p.address, p.bytes, true);
     }
   watching_ = before;
 }
 
 bool machine::copy_may_be_under_way(std::size_t bytes) const noexcept {
   const pending_store& last = pending_[pending_count_ - 1];
-  return last_was_write_ && !last.around && last.bytes == bytes && memory_->is_known(last.address, last.bytes);
+  return last_was_write_ && !last.around && last.bytes == bytes &&
+         (hosts_ != nullptr ? hosts_->is_known(last.address, last.bytes) : memory_->is_known(last.address, last.bytes));
 }
 
 void machine::check_freed(std::uintptr_t address, const void* caller) {
@@ -309,10 +316,12 @@ void machine::flush(const void* address, const void* caller, bool evicts) {
   const bool persistent = a - memory_start_ < memory_bytes_;
   if (durability_ != nullptr) quietly([&] { durability_->flushed(a, persistent, caller); });
   if (!persistent) return;
+  if (hosts_ != nullptr && evicts && !hosts_->is_coherent(a))
+    current_->invalidations.push_back(static_cast<std::uint32_t>((a - memory_start_) / media::cache_line_bytes));
   if (buffering_ && !current_->stores.empty())
     add_to_buffer(store_buffer::kind::write_back, a, 0, caller);
   else
-    quietly([&] { memory_->flushed(a, current_->flushes); });
+    quietly([&] { put_flush(*current_, a); });
 }
 
 void machine::fence(const void* caller, bool all) {
@@ -320,13 +329,14 @@ void machine::fence(const void* caller, bool all) {
   if (running_ && current_->timed) ++persists_.fences;
   moment(caller, [](timing& t, unsigned core, std::uint64_t now) { return t.fence(core, now); });
   if (durability_ != nullptr) quietly([&] { durability_->fenced(caller); });
-  if (buffering_ && !all && !current_->stores.empty()) {
+  const bool orders_loads = all || (hosts_ != nullptr && hosts_->sfence_invalidates());
+  if (buffering_ && !orders_loads && !current_->stores.empty()) {
     add_to_buffer(store_buffer::kind::fence, 0, 0, caller);
     return;
   }
   if (buffering_) drain_current();
   if (all) last_fence_ = caller;
-  if (memory_ != nullptr) quietly([&] { memory_->fenced(current_->flushes); });
+  if (memory_ != nullptr) quietly([&] { put_fence(*current_, orders_loads); });
 }
 
 void machine::drive_called(const void* caller) {
@@ -340,8 +350,8 @@ void machine::drive_called(const void* caller) {
 void machine::locked_instruction() {
   if (!watching_) return;
   if (buffering_) drain_current();
-  if (memory_ == nullptr || current_->flushes.empty()) return;
-  quietly([&] { memory_->fenced(current_->flushes); });
+  if (memory_ == nullptr || (current_->flushes.empty() && current_->invalidations.empty())) return;
+  quietly([&] { put_fence(*current_, true); });
 }
 
 void machine::store_around(void* address, std::size_t bytes, const void* caller) {
@@ -370,7 +380,7 @@ void machine::publish(persistent_memory& m, std::span<const pmlab_change> change
               reinterpret_cast<std::uintptr_t>(c.address),
               m.blocks().reserved_bytes(static_cast<std::size_t>(static_cast<std::byte*>(c.address) - m.start())),
               false);
-    wrong = m.publish(changes);
+    put_publication(m, changes, caller, wrong);
     if (durability_ != nullptr && &m == memory_)
       for (const pmlab_change& c : changes)
         if (c.kind == 1) durability_->published(reinterpret_cast<std::uintptr_t>(c.address));
@@ -519,8 +529,10 @@ void machine::take_turn(turn why) {
   const bool watched = std::exchange(watching_, false);
   const bool buffered = std::exchange(buffering_, false);
   if (buffers_) let_stores_leave(why);
+  if (hosts_ != nullptr) hosts_->turn_ends();
   fiber* const next = choose(why);
   restart_quantum();
+  if (hosts_ != nullptr) hosts_->show(next->host);
   if (buffers_) next->stores.put_in();
   if (next != current_) switch_to(next);
   buffering_ = buffered;
@@ -586,11 +598,13 @@ boost::context::fiber machine::run_fiber(machine& m, fiber* self, boost::context
   m.watch(false);
   // A thread's end is no fence, but its flushes belong to no thread any more.
   self->flushes.clear();
+  self->invalidations.clear();
   m.take_storage_back(*self);
   self->state = fiber_state::finished;
   m.make_runnable(self, true);
   fiber* const next = m.choose(turn::blocked);
   m.restart_quantum();
+  if (m.hosts_ != nullptr) m.hosts_->show(next->host);
   next->stores.put_in();
   m.leave_for(next);
   return std::move(next->context);
@@ -624,6 +638,7 @@ fiber* machine::spawn(void* (*start)(void*), void* argument) {
   f->start = start;
   f->argument = argument;
   f->clock = current_->clock;
+  f->host = current_->host;
   // The threads that a timed operation makes are part of it.
   f->timed = current_->timed;
   f->storage = std::make_unique<lent_storage>();

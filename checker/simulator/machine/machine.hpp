@@ -12,6 +12,7 @@
 #include "checker/simulator/calls.hpp"
 #include "checker/simulator/machine/fiber.hpp"
 #include "checker/simulator/machine/heap.hpp"
+#include "checker/simulator/machine/hosts.hpp"
 #include "checker/simulator/machine/libraries.hpp"
 #include "checker/simulator/machine/persistent_drive.hpp"
 #include "checker/simulator/machine/persistent_memory.hpp"
@@ -103,6 +104,8 @@ struct machine_options {
   // depends on nothing that the program around them allocates. False: it is for all code on fibers.
   bool heap_of_libraries = false;
   std::size_t heap_offset = 0;  // the place of the heap's first block; a multiple of 16
+  // The hosts on the memory that the run uses; null: one. They outlive the run. For ADR alone.
+  simulator::hosts* hosts = nullptr;
 };
 
 using media::persistence_domain;
@@ -246,6 +249,19 @@ class machine {
     quietly([&] { make_runnable(object, all); });
   }
   void sleep_until(std::uint64_t clock);
+
+  // ---- hosts (machine/host_events.cpp) ----
+
+  // The current fiber, and those that it makes from now on, run on this host. REQUIRES: the run has so many.
+  void move_to_host(unsigned host);
+  [[nodiscard]] unsigned host() const noexcept { return running_ ? current_->host : 0; }
+  // By the device, atomic for all hosts; with one host, as a locked instruction. Returns whether `desired` was stored;
+  // `expected` becomes the value that was there.
+  bool device_compare_exchange(std::uint64_t* word, std::uint64_t& expected, std::uint64_t desired, const void* caller);
+  // A locked compare-exchange has failed: it has written the value that was there.
+  void exchange_failed(const void* address, std::size_t bytes, const void* caller) {
+    if (hosts_ != nullptr) stored_atomically(address, bytes, caller);
+  }
   // In picoseconds. If accesses take no time, each read of the clock does, and the current time is the latest that any
   // thread has read.
   std::uint64_t read_clock() noexcept;
@@ -346,6 +362,7 @@ class machine {
     bool buffering_ = false;
     space_limit limit_of_heap_;
     persistent_memory* memory_;
+    simulator::hosts* hosts_;
     std::span<persistent_drive* const> drives_;
     flush_list flushes_;
     const void* last_caller_;
@@ -379,6 +396,15 @@ class machine {
   void charge_publication(std::span<const pmlab_change> changes);
   void log_store(std::uintptr_t address, std::size_t bytes, const void* caller);
   void log_pending();
+  // To the memory, or the caches of the current host. REQUIRES: the bytes are there, and are persistent.
+  void put_store(std::uintptr_t address, std::size_t bytes, const void* caller);
+  void put_store_around(fiber& by, std::uintptr_t address, std::size_t bytes, const void* caller);
+  void put_flush(fiber& by, std::uintptr_t address);
+  // `orders_loads`: as an mfence or a locked instruction does.
+  void put_fence(fiber& by, bool orders_loads);
+  void put_publication(persistent_memory& m, std::span<const pmlab_change> changes, const void* caller,
+                       std::string& wrong);
+  void meet_other_hosts(std::uintptr_t address, std::size_t bytes);
   void save_visible(std::uintptr_t address, std::size_t bytes, bool published);
   void begin_store_order(std::uint64_t seed) noexcept;
   void buffer_store(store_buffer::kind what, std::uintptr_t address, std::size_t bytes, const void* caller);
@@ -436,6 +462,7 @@ class machine {
   persistent_memory* memory_ = nullptr;
   std::uintptr_t memory_start_ = 0;
   std::size_t memory_bytes_ = 0;
+  simulator::hosts* hosts_ = nullptr;  // several; null: there is one
   std::span<persistent_drive* const> drives_;
   std::uint32_t pending_count_ = 0;
   std::array<pending_store, 8> pending_{};

@@ -233,6 +233,14 @@ void persistent_memory::store_durably(std::uint32_t line, std::uint32_t word, st
   target = value;
 }
 
+void persistent_memory::write_line(std::uint32_t line, const std::array<std::uint64_t, words_per_line>& words) {
+  if (observer_ != nullptr) observer_->before_durable();
+  for (std::uint32_t w = 0; w < words_per_line; ++w)
+    if (durable_words(line)[w] != words[w]) store_durably(line, w, words[w]);
+  ++durable_version_;
+  if (observer_ != nullptr) observer_->after_fence();
+}
+
 void persistent_memory::make_durable(std::uint32_t line, std::uint32_t stores) {
   if (id_of_line_[line] == 0) return;
   const std::uint32_t id = id_of_line_[line] - 1;

@@ -113,6 +113,10 @@ class persistent_memory {
   // alone, and writes their lines back behind that. Returns "" or the error.
   std::string publish(std::span<const pmlab_change> changes);
 
+  // A write-back by one of several hosts: the line's durable content becomes `words`. REQUIRES: no store of the line is
+  // logged.
+  void write_line(std::uint32_t line, const std::array<std::uint64_t, words_per_line>& words);
+
   // Lines of reserved blocks are not among them: before a publication keeps the block, its content after a crash is
   // free space.
   [[nodiscard]] const std::vector<std::uint32_t>& unpersisted() const noexcept { return unpersisted_; }

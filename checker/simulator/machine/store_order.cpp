@@ -44,23 +44,20 @@ void machine::leave_buffer(fiber& f) {
         violated("a store that was waiting in its thread's store buffer reached freed memory: it is of " +
                  code_address(e.caller));
       if (!persistent) return;
-      memory_->stored(e.address, e.bytes, e.caller);
-      if (e.what == store_buffer::kind::store)
-        save_visible(e.address, e.bytes, true);
-      else
-        media::for_each_line(reinterpret_cast<const void*>(e.address), e.bytes,
-                             [&](std::uintptr_t line) { memory_->flushed(line, f.flushes); });
+      if (e.what == store_buffer::kind::around) return put_store_around(f, e.address, e.bytes, e.caller);
+      put_store(e.address, e.bytes, e.caller);
+      save_visible(e.address, e.bytes, true);
       return;
     case store_buffer::kind::unseen:
       if (!persistent) return;
-      memory_->stored(e.address, media::cache_line_bytes, e.caller);
+      put_store(e.address, media::cache_line_bytes, e.caller);
       save_visible(e.address, media::cache_line_bytes, true);
       return;
     case store_buffer::kind::write_back:
-      if (persistent) memory_->flushed(e.address, f.flushes);
+      if (persistent) put_flush(f, e.address);
       return;
     case store_buffer::kind::fence:
-      if (memory_ != nullptr) memory_->fenced(f.flushes);
+      if (memory_ != nullptr) put_fence(f, false);
       return;
   }
 }
@@ -83,7 +80,8 @@ void machine::let_stores_leave(turn why) {
   current_->stores.take_out();
   for (const auto& f : fibers_) {
     std::size_t count = f->stores.size();
-    if (count == 0) continue;
+    // Memory holds what the current host sees: stores of another one leave when it runs.
+    if (count == 0 || f->host != current_->host) continue;
     const bool waits = f.get() == current_ && why == turn::blocked;
     if (!waits) count = drainage_.leaving(count, accesses_ - f->stores.oldest().since);
     for (; count > 0; --count) leave_buffer(*f);

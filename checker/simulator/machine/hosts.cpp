@@ -1,0 +1,344 @@
+// Several hosts on one memory.
+#include "checker/simulator/machine/hosts.hpp"
+#include <pmlab/base/hash.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace pmlab::simulator {
+namespace {
+
+constexpr std::uint64_t one_in_takes_a_version_between = 8;
+// As in the log of a memory: a word that is written again and again without a flush keeps its last value only.
+constexpr std::size_t longest_log = 48;
+
+// Visits (line, first word, end of the words) of a range, in bytes from the start of the memory.
+template <class Visit>
+void for_each_line_of(std::size_t offset, std::size_t bytes, Visit&& visit) {
+  for (std::size_t at = offset; at < offset + bytes;) {
+    const std::size_t line = at / media::cache_line_bytes;
+    const std::size_t end = std::min(offset + bytes, (line + 1) * media::cache_line_bytes);
+    const std::size_t line_start = line * media::cache_line_bytes;
+    visit(static_cast<std::uint32_t>(line), at - line_start, end - line_start);
+    at = end;
+  }
+}
+
+// Of the bytes [first, end) of a line, those in this word.
+std::uint64_t mask_of(std::size_t word, std::size_t first, std::size_t end) noexcept {
+  std::uint64_t mask = 0;
+  for (std::size_t byte = 0; byte < sizeof mask; ++byte)
+    if (const std::size_t at = word * sizeof mask + byte; at >= first && at < end)
+      mask |= std::uint64_t{0xff} << (byte * 8);
+  return mask;
+}
+
+}  // namespace
+
+hosts::hosts(persistent_memory& memory, const host_options& options)
+    : memory_(memory),
+      options_(options),
+      places_(memory.bytes() / media::cache_line_bytes * sizeof(std::uint32_t)),
+      holders_(memory.bytes() / media::cache_line_bytes),
+      loaders_(memory.bytes() / media::cache_line_bytes),
+      random_(options.seed) {
+  constexpr std::uint64_t newest[] = {1, 4, 64, 0};
+  constexpr std::uint64_t write_backs[] = {2, 8, 64, 512, 0};
+  one_in_takes_newest_ = newest[below(std::size(newest))];
+  one_in_writes_back_ = write_backs[below(std::size(write_backs))];
+}
+
+std::uint64_t hosts::below(std::uint64_t bound) noexcept { return mix_bits(random_ += golden_ratio) % bound; }
+
+void hosts::show(unsigned host) {
+  if (std::exchange(shown_, host) == host) return;
+  for (const shared_line& l : lines_)
+    std::memcpy(memory_words(l.number), l.copies[host].words.data(), media::cache_line_bytes);
+}
+
+hosts::shared_line& hosts::open(std::uint32_t line) {
+  if (shared_line* const known = find(line); known != nullptr) return *known;
+  lines_.emplace_back();
+  place_of(line) = static_cast<std::uint32_t>(lines_.size());
+  shared_line& l = lines_.back();
+  l.number = line;
+  line_words words;
+  std::memcpy(words.data(), memory_.durable() + std::size_t{line} * media::cache_line_bytes, sizeof words);
+  l.versions.begin(words);
+  l.copies.resize(options_.hosts);
+  for (host_copy& c : l.copies) c.base = c.words = words;
+  return l;
+}
+
+// ---- loads ----
+
+void hosts::before_access(std::uintptr_t address, std::size_t bytes) {
+  for_each_line_of(address - start(), bytes, [&](std::uint32_t line, std::size_t, std::size_t) {
+    if (is_coherent(start() + std::size_t{line} * media::cache_line_bytes))
+      take_from_holder(line);
+    else
+      load_line(line);
+  });
+}
+
+// The device passes dirty data on: they are in it from then on.
+void hosts::take_from_holder(std::uint32_t line) {
+  if (memory_.log_of(line) == nullptr || holder_of(line) == shown_ + 1) return;
+  flush_list all;
+  memory_.flushed(start() + std::size_t{line} * media::cache_line_bytes, all);
+  memory_.fenced(all);
+}
+
+void hosts::load_line(std::uint32_t line) {
+  const auto bit = static_cast<std::uint8_t>(1U << shown_);
+  const bool is_fresh = options_.stale == stale_lines::loaded && (loaders_of(line) & bit) == 0;
+  loaders_of(line) |= bit;
+  shared_line* const l = find(line);
+  if (l == nullptr) return;
+  host_copy& c = l->copies[shown_];
+  const std::uint64_t newest = l->versions.newest().number;
+  if (c.seen == newest || !c.is_clean()) return;
+  if (is_fresh || happens(one_in_takes_newest_))
+    take(*l, shown_, newest);
+  else if (happens(one_in_takes_a_version_between))
+    take(*l, shown_, c.seen + below(newest - c.seen));
+  counts_.stale_loads += c.seen < newest ? 1 : 0;
+}
+
+// REQUIRES: the copy is clean.
+void hosts::take(shared_line& line, unsigned host, std::uint64_t version) {
+  host_copy& c = line.copies[host];
+  if (c.seen == version) return;
+  c.seen = version;
+  c.base = c.words = line.versions.at(version).words;
+  if (host == shown_) std::memcpy(memory_words(line.number), c.words.data(), media::cache_line_bytes);
+}
+
+bool hosts::is_known(std::uintptr_t address, std::size_t bytes) const noexcept {
+  bool known = true;
+  for_each_line_of(address - start(), bytes, [&](std::uint32_t line, std::size_t first, std::size_t end) {
+    const std::uintptr_t at = start() + std::size_t{line} * media::cache_line_bytes;
+    const shared_line* const l = find(line);
+    if (l == nullptr)
+      known = known && memory_.is_known(at + first, end - first);
+    else
+      known = known && std::memcmp(reinterpret_cast<const std::byte*>(l->copies[shown_].words.data()) + first,
+                                   reinterpret_cast<const std::byte*>(at + first), end - first) == 0;
+  });
+  return known;
+}
+
+// ---- stores ----
+
+// It may have waited in a store buffer while other hosts stored to the line.
+void hosts::store_coherently(std::uint32_t line, std::uintptr_t address, std::size_t bytes, const void* caller) {
+  take_from_holder(line);
+  holder_of(line) = static_cast<std::uint8_t>(shown_ + 1);
+  memory_.stored(address, bytes, caller);
+}
+
+void hosts::stored(std::uintptr_t address, std::size_t bytes, const void* caller) {
+  memory_.use_up_to((std::size_t{line_of(address + bytes - 1)} + 1) * media::cache_line_bytes);
+  for_each_line_of(address - start(), bytes, [&](std::uint32_t line, std::size_t first, std::size_t end) {
+    const std::uintptr_t at = start() + std::size_t{line} * media::cache_line_bytes;
+    if (is_coherent(at)) return store_coherently(line, at + first, end - first, caller);
+    shared_line& l = open(line);
+    host_copy& c = l.copies[shown_];
+    line_words now;  // `arrive` may change memory
+    std::memcpy(now.data(), memory_words(line), sizeof now);
+    if (!c.around.empty()) arrive(l, shown_);
+    for (std::size_t word = first / sizeof(std::uint64_t); word * sizeof(std::uint64_t) < end; ++word) {
+      const std::uint64_t mask = mask_of(word, first, end);
+      // Also the value that is there: the copy is dirty.
+      c.words[word] = (c.words[word] & ~mask) | (now[word] & mask);
+      memory_words(line)[word] = c.words[word];
+      const logged_store s{c.words[word], caller, static_cast<std::uint32_t>(word)};
+      const bool hot =
+          c.stores.size() >= longest_log && c.stores.back().word == word && c.last_flush < c.dropped + c.stores.size();
+      if (hot)
+        c.stores.back() = s;
+      else
+        c.stores.push_back(s);
+    }
+  });
+}
+
+void hosts::stored_around(std::uintptr_t address, std::size_t bytes, flush_list& by, const void* caller) {
+  memory_.use_up_to((std::size_t{line_of(address + bytes - 1)} + 1) * media::cache_line_bytes);
+  for_each_line_of(address - start(), bytes, [&](std::uint32_t line, std::size_t first, std::size_t end) {
+    const std::uintptr_t at = start() + std::size_t{line} * media::cache_line_bytes;
+    if (is_coherent(at)) {
+      store_coherently(line, at + first, end - first, caller);
+      memory_.flushed(at, by);
+      return;
+    }
+    shared_line& l = open(line);
+    host_copy& c = l.copies[shown_];
+    // The caches give the line up before.
+    write_back(l, shown_, c.stores.size());
+    for (std::size_t word = first / sizeof(std::uint64_t); word * sizeof(std::uint64_t) < end; ++word) {
+      c.words[word] = memory_words(line)[word];
+      c.around.push_back({static_cast<std::uint32_t>(word), mask_of(word, first, end), c.words[word], caller});
+    }
+    by.push_back({line, c.dropped});
+    if (happens(2)) arrive(l, shown_);
+  });
+}
+
+// Non-temporal stores reach the device: their own bytes, and no others. The host has dropped its copy.
+void hosts::arrive(shared_line& line, unsigned host) {
+  host_copy& c = line.copies[host];
+  if (c.around.empty()) return;
+  line_words words = line.versions.newest().words;
+  for (const around_store& s : c.around) words[s.word] = (words[s.word] & ~s.mask) | (s.value & s.mask);
+  const void* const caller = c.around.back().caller;
+  c.around.clear();
+  add_version(line, words, host, caller);
+  if (c.stores.empty()) take(line, host, line.versions.newest().number);
+}
+
+// ---- write-backs ----
+
+void hosts::flushed(std::uintptr_t address, flush_list& by) {
+  if (is_coherent(address)) return memory_.flushed(address, by);
+  const std::uint32_t line = line_of(address);
+  shared_line* const l = find(line);
+  if (l == nullptr) return;
+  host_copy& c = l->copies[shown_];
+  c.last_flush = c.dropped + static_cast<std::uint32_t>(c.stores.size());
+  by.push_back({line, c.last_flush});
+}
+
+void hosts::fenced(flush_list& by) {
+  std::erase_if(by, [&](const flushed_line& f) {
+    if (is_coherent(start() + std::size_t{f.line} * media::cache_line_bytes)) return false;
+    shared_line& l = *find(f.line);
+    host_copy& c = l.copies[shown_];
+    arrive(l, shown_);
+    // Later stores may be in the line by the time it goes.
+    if (f.stores > c.dropped) write_back(l, shown_, happens(2) ? c.stores.size() : f.stores - c.dropped);
+    return true;
+  });
+  memory_.fenced(by);
+}
+
+// The first `stores` stores of a dirty copy go to the device, and with them the rest of its 64 bytes.
+void hosts::write_back(shared_line& line, unsigned host, std::size_t stores) {
+  host_copy& c = line.copies[host];
+  const std::size_t count = std::min(stores, c.stores.size());
+  if (count == 0) return;
+  line_words words = c.base;
+  std::array<bool, words_per_line> own{};
+  for (std::size_t i = 0; i < count; ++i) {
+    words[c.stores[i].word] = c.stores[i].value;
+    own[c.stores[i].word] = true;
+  }
+  const void* const caller = c.stores[count - 1].caller;
+  const line_words& newest = line.versions.newest().words;
+  bool clobbers = false;
+  for (std::size_t w = 0; w < words_per_line; ++w) clobbers = clobbers || (!own[w] && words[w] != newest[w]);
+  ++counts_.write_backs;
+  counts_.clobbers += clobbers ? 1 : 0;
+  c.stores.erase(c.stores.begin(), c.stores.begin() + static_cast<std::ptrdiff_t>(count));
+  c.dropped += static_cast<std::uint32_t>(count);
+  // What the host sees stays the same: its words are the base and the stores that are left.
+  c.base = words;
+  c.seen = line.versions.newest().number + 1;
+  add_version(line, words, host, caller);
+}
+
+void hosts::add_version(shared_line& line, const line_words& words, unsigned host, const void* caller) {
+  line.versions.add(words, host, caller);
+  memory_.write_line(line.number, words);
+  const std::uint64_t oldest = line.versions.oldest_allowed();
+  std::uint64_t reachable = line.versions.newest().number;
+  for (unsigned h = 0; h < options_.hosts; ++h) {
+    host_copy& c = line.copies[h];
+    if (!c.is_clean()) continue;  // it has its base itself, and its next version is its own
+    if (c.seen < oldest) {
+      take(line, h, oldest);
+      ++counts_.forced;
+    }
+    reachable = std::min(reachable, c.seen);
+  }
+  line.versions.drop_before(reachable);
+}
+
+void hosts::turn_ends() {
+  if (lines_.empty() || !happens(one_in_writes_back_)) return;
+  const std::size_t from = below(lines_.size());
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    shared_line& l = lines_[(from + i) % lines_.size()];
+    const auto first = static_cast<unsigned>(below(options_.hosts));
+    for (unsigned n = 0; n < options_.hosts; ++n) {
+      const unsigned host = (first + n) % options_.hosts;
+      if (l.copies[host].stores.empty()) continue;
+      write_back(l, host, l.copies[host].stores.size());
+      return;
+    }
+  }
+}
+
+// ---- invalidations, and what goes around the caches ----
+
+void hosts::invalidated(invalidation_list& lines) {
+  for (const std::uint32_t line : lines) {
+    loaders_of(line) &= static_cast<std::uint8_t>(~(1U << shown_));
+    // A copy that is dirty again was loaded anew by its stores.
+    if (shared_line* const l = find(line); l != nullptr && l->copies[shown_].is_clean())
+      take(*l, shown_, l->versions.newest().number);
+  }
+  lines.clear();
+}
+
+void hosts::before_publication(std::uintptr_t address) {
+  if (is_coherent(address)) return;
+  shared_line& l = open(line_of(address));
+  arrive(l, shown_);
+  write_back(l, shown_, l.copies[shown_].stores.size());
+}
+
+void hosts::after_publication(std::uintptr_t address, const void* caller) {
+  if (is_coherent(address)) return;
+  shared_line& l = open(line_of(address));
+  line_words words;
+  std::memcpy(words.data(), memory_.durable() + std::size_t{l.number} * media::cache_line_bytes, sizeof words);
+  if (words == l.versions.newest().words) return;
+  add_version(l, words, shown_, caller);
+  take(l, shown_, l.versions.newest().number);
+}
+
+std::string hosts::device_compare_exchange(std::uint64_t* word, std::uint64_t& expected, std::uint64_t desired,
+                                           const void* caller) {
+  const auto address = reinterpret_cast<std::uintptr_t>(word);
+  const std::uint32_t line = line_of(address);
+  if (is_coherent(address)) {
+    take_from_holder(line);
+    if (*word != expected) {
+      expected = *word;
+      return {};
+    }
+    *word = desired;
+    flush_list by;
+    stored_around(address, sizeof *word, by, caller);
+    memory_.fenced(by);
+    return {};
+  }
+  shared_line& l = open(line);
+  host_copy& c = l.copies[shown_];
+  if (!c.is_clean())
+    return "a compare-exchange by the device on a line that host " + std::to_string(shown_) +
+           " has stored to and not written back";
+  const auto index = static_cast<std::size_t>(word - memory_words(line));
+  line_words words = l.versions.newest().words;
+  const std::uint64_t old = words[index];
+  if (old == std::exchange(expected, old)) {
+    words[index] = desired;
+    memory_.use_up_to((std::size_t{line} + 1) * media::cache_line_bytes);
+    add_version(l, words, shown_, caller);
+  }
+  return {};
+}
+
+}  // namespace pmlab::simulator

@@ -1,0 +1,178 @@
+// Several hosts on one memory: a device that all of them load from and store to, through caches that may not be
+// coherent. Inside a host everything is as on a machine of its own.
+//
+//   device     the durable content of the memory; of a line that hosts see differently, also its latest versions
+//   copy       what one host sees of such a line: a version of the device, and above it the stores that the host has
+//              not written back
+//   memory     holds the copies of the host that runs; a turn to another host puts that one's copies there
+//
+// A load takes the copy's version or a newer one, never an older one. A store makes the copy dirty: from then on it
+// takes no newer version. A dirty copy is written back when the host flushes it and fences, or at any time before; that
+// writes all 64 bytes, so bytes that the host never stored to go back to the version that it had taken. An invalidation
+// (clflush, clflushopt) makes later loads take the newest version only behind a later mfence or locked instruction.
+//
+// A line of coherent memory has one content. Its stores are logged by the memory itself, as those of a single host, and
+// reach the device when another host touches the line.
+#pragma once
+
+#include "checker/simulator/machine/line_versions.hpp"
+#include "checker/simulator/machine/persistent_memory.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pmlab::simulator {
+
+enum class coherence : std::uint8_t {
+  full,     // of all lines
+  partial,  // of the first bytes
+  none,
+};
+
+// Which lines may be stale.
+enum class stale_lines : std::uint8_t {
+  any,     // a prefetch may have loaded a line that the host never loaded
+  loaded,  // only those that the host has loaded since it invalidated them
+};
+
+struct host_options {
+  unsigned hosts = 2;  // at most `hosts::most`
+  simulator::coherence coherence = simulator::coherence::full;
+  std::size_t coherent_bytes = std::size_t{64} << 10;  // of `partial`: whole lines from the start of the memory
+  stale_lines stale = stale_lines::any;
+  bool sfence_invalidates = false;  // an sfence orders later loads behind invalidations, which x86 does not promise
+  std::uint64_t seed = 1;
+};
+
+// A line that a thread has invalidated, until its next mfence.
+using invalidation_list = std::vector<std::uint32_t>;
+
+// What a run met: a run that was never stale has tested nothing.
+struct host_counts {
+  std::uint64_t stale_loads = 0;  // of a line that has a newer version; a store loads its line, too
+  std::uint64_t write_backs = 0;
+  std::uint64_t clobbers = 0;  // write-backs that put an old word over a newer one of another host
+  std::uint64_t forced = 0;    // copies that took a newer version because too many were kept
+};
+
+// Of one run. Thread safety: none; fibers share one kernel thread. Addresses are those of the memory.
+class hosts {
+ public:
+  static constexpr unsigned most = 8;
+
+  // REQUIRES: 1 <= options.hosts <= most, coherent_bytes a multiple of a line; no store of the memory is unpersisted.
+  // `memory` outlives this.
+  hosts(persistent_memory& memory, const host_options& options);
+
+  [[nodiscard]] unsigned count() const noexcept { return options_.hosts; }
+  [[nodiscard]] const persistent_memory& memory() const noexcept { return memory_; }
+  [[nodiscard]] const host_counts& counts() const noexcept { return counts_; }
+  [[nodiscard]] bool is_coherent(std::uintptr_t address) const noexcept {
+    return options_.coherence == coherence::full ||
+           (options_.coherence == coherence::partial && address - start() < options_.coherent_bytes);
+  }
+
+  // Memory holds what this host sees, from now on. REQUIRES: every store of before was announced by `stored`.
+  void show(unsigned host);
+  [[nodiscard]] unsigned shown() const noexcept { return shown_; }
+
+  // The shown host is about to load or store. REQUIRES: memory holds no store that waits in a store buffer.
+  void before_access(std::uintptr_t address, std::size_t bytes);
+  // The shown host has stored.
+  void stored(std::uintptr_t address, std::size_t bytes, const void* caller);
+  // The same around the caches (a non-temporal store): on the device after the next fence of `by`.
+  void stored_around(std::uintptr_t address, std::size_t bytes, flush_list& by, const void* caller);
+  void flushed(std::uintptr_t address, flush_list& by);
+  void fenced(flush_list& by);
+  // Behind an mfence or a locked instruction of the shown host.
+  void invalidated(invalidation_list& lines);
+  [[nodiscard]] bool sfence_invalidates() const noexcept { return options_.sfence_invalidates; }
+  // True if memory holds only known content there, so a store has not been done yet.
+  [[nodiscard]] bool is_known(std::uintptr_t address, std::size_t bytes) const noexcept;
+
+  // Publications go around the caches, and are atomic for all hosts: before and after the words of this line change.
+  void before_publication(std::uintptr_t address);
+  void after_publication(std::uintptr_t address, const void* caller);
+
+  // A compare-exchange that the device does, around all caches. Returns "" or the error: the shown host has stores to
+  // the line that are not written back. `expected` becomes the value that was there; equal: the exchange was done.
+  std::string device_compare_exchange(std::uint64_t* word, std::uint64_t& expected, std::uint64_t desired,
+                                      const void* caller);
+
+  // A turn ends: now and then some cache writes a line back.
+  void turn_ends();
+
+ private:
+  struct around_store {
+    std::uint32_t word;
+    std::uint64_t mask;  // of the bytes stored to
+    std::uint64_t value;
+    const void* caller;
+  };
+  struct host_copy {
+    std::uint64_t seen = 1;        // the version that the next load may take, or a newer one
+    std::uint32_t dropped = 0;     // stores that are written back by now, and no more in `stores`
+    std::uint32_t last_flush = 0;  // stores that a thread has flushed
+    line_words base{};             // the version `seen`
+    line_words words{};            // what the host sees: the base, and `stores`
+    std::vector<logged_store> stores;
+    std::vector<around_store> around;  // that have not reached the device
+
+    [[nodiscard]] bool is_clean() const noexcept { return stores.empty() && around.empty(); }
+  };
+  struct shared_line {
+    std::uint32_t number = 0;
+    line_versions versions;
+    std::vector<host_copy> copies;  // by host
+  };
+
+  [[nodiscard]] std::uintptr_t start() const noexcept { return reinterpret_cast<std::uintptr_t>(memory_.start()); }
+  [[nodiscard]] std::uint32_t line_of(std::uintptr_t address) const noexcept {
+    return static_cast<std::uint32_t>((address - start()) / media::cache_line_bytes);
+  }
+  [[nodiscard]] std::uint64_t* memory_words(std::uint32_t line) const noexcept {
+    return reinterpret_cast<std::uint64_t*>(memory_.start()) + std::size_t{line} * words_per_line;
+  }
+  [[nodiscard]] shared_line* find(std::uint32_t line) noexcept {
+    return place_of(line) == 0 ? nullptr : &lines_[place_of(line) - 1];
+  }
+  [[nodiscard]] const shared_line* find(std::uint32_t line) const noexcept {
+    return place_of(line) == 0 ? nullptr : &lines_[place_of(line) - 1];
+  }
+  [[nodiscard]] std::uint32_t& place_of(std::uint32_t line) const noexcept {
+    return reinterpret_cast<std::uint32_t*>(places_.start())[line];
+  }
+  [[nodiscard]] std::uint8_t& holder_of(std::uint32_t line) const noexcept {
+    return reinterpret_cast<std::uint8_t*>(holders_.start())[line];
+  }
+  [[nodiscard]] std::uint8_t& loaders_of(std::uint32_t line) const noexcept {
+    return reinterpret_cast<std::uint8_t*>(loaders_.start())[line];
+  }
+  shared_line& open(std::uint32_t line);
+  void take_from_holder(std::uint32_t line);
+  void store_coherently(std::uint32_t line, std::uintptr_t address, std::size_t bytes, const void* caller);
+  void load_line(std::uint32_t line);
+  void take(shared_line& line, unsigned host, std::uint64_t version);
+  void write_back(shared_line& line, unsigned host, std::size_t stores);
+  void arrive(shared_line& line, unsigned host);
+  void add_version(shared_line& line, const line_words& words, unsigned host, const void* caller);
+  [[nodiscard]] bool happens(std::uint64_t one_in) noexcept { return one_in != 0 && below(one_in) == 0; }
+  [[nodiscard]] std::uint64_t below(std::uint64_t bound) noexcept;
+
+  persistent_memory& memory_;
+  host_options options_;
+  mapping places_;   // by line: 0: all hosts see the device's content; otherwise its place in lines_, plus 1
+  mapping holders_;  // by coherent line: the host that stored last, plus 1
+  mapping loaders_;  // by line: a bit for each host that has loaded it since it invalidated it
+  std::vector<shared_line> lines_;  // in the order in which they were first stored to
+  unsigned shown_ = 0;
+  std::uint64_t random_;  // state of splitmix64
+  // One in so many; 0: never.
+  std::uint64_t one_in_takes_newest_ = 1;
+  std::uint64_t one_in_writes_back_ = 0;
+  host_counts counts_;
+};
+
+}  // namespace pmlab::simulator

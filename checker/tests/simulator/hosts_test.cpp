@@ -1,0 +1,380 @@
+// Litmus tests of several hosts on one memory: an outcome that the model allows is reached by some seed, and one that it
+// forbids by none. This program is simulated itself.
+#include "checker/simulator/machine/hosts.hpp"
+#include "checker/simulator/machine/machine.hpp"
+#include "checker/simulator/machine/persistent_memory.hpp"
+#include "checker/verify/schedules.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace pmlab::simulator {
+namespace {
+
+constexpr std::uint64_t seeds = 400;
+
+enum class order : std::uint8_t { sc, tso };
+constexpr order orders[] = {order::sc, order::tso};
+
+// Two lines of shared memory, and what the threads have seen.
+struct words {
+  std::uint64_t* x;  // the data
+  std::uint64_t* y;  // the flag, in another line
+  std::uint64_t a = 9, b = 9, c = 9, d = 9;
+};
+using code = void (*)(words&);
+using outcome_set = std::set<std::string>;
+
+constexpr std::size_t x_at = 8192;
+constexpr std::size_t y_at = 8192 + 256;
+
+void store(std::uint64_t* word, std::uint64_t value = 1) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
+std::uint64_t load(const std::uint64_t* word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
+void clwb(const void* line) { asm volatile("clwb %0" : : "m"(*static_cast<const char*>(line)) : "memory"); }
+void clflushopt(const void* line) { asm volatile("clflushopt %0" : : "m"(*static_cast<const char*>(line)) : "memory"); }
+void sfence() { asm volatile("sfence" ::: "memory"); }
+void mfence() { asm volatile("mfence" ::: "memory"); }
+void store_around(std::uint64_t* word, std::uint64_t value) {
+  asm volatile("movnti %1, %0" : "=m"(*word) : "r"(value) : "memory");
+}
+void publish(std::uint64_t* word) {
+  store(word);
+  clwb(word);
+  sfence();
+}
+void refresh(const void* line) {
+  clflushopt(line);
+  mfence();
+}
+bool exchange(std::uint64_t* word, std::uint64_t expected, std::uint64_t desired) {
+  return __atomic_compare_exchange_n(word, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+// In the line of x.
+std::uint64_t* second_word(words& w) { return w.x + 1; }
+
+struct seen {
+  outcome_set results;  // of the threads: a, b, c, d
+  outcome_set device;   // the first two words of x's line at the end
+  host_counts counts;   // of the last seed
+};
+
+// Thread t runs on host t.
+seen run_one(std::uint64_t seed, order how, host_options options, const std::vector<code>& threads) {
+  seen found;
+  persistent_memory memory(1 << 16);
+  memory.cover_all();
+  options.hosts = static_cast<unsigned>(threads.size());
+  options.seed = seed;
+  hosts all(memory, options);
+  verify::random_schedule who(seed);
+  machine_options run;
+  run.who = &who;
+  run.access_limit = 1'000'000;
+  run.store_buffers = how == order::tso ? seed * 2 + 1 : 0;
+  run.hosts = &all;
+  machine& m = the_machine();
+  m.begin(run);
+  m.use(&memory);
+  m.watch(true);
+  {
+    words w{reinterpret_cast<std::uint64_t*>(memory.start() + x_at),
+            reinterpret_cast<std::uint64_t*>(memory.start() + y_at)};
+    std::vector<std::thread> running;
+    for (unsigned t = 0; t < threads.size(); ++t)
+      running.emplace_back([&w, &threads, t] {
+        the_machine().move_to_host(t);
+        threads[t](w);
+      });
+    for (std::thread& t : running) t.join();
+    std::string result;
+    for (const std::uint64_t value : {w.a, w.b, w.c, w.d})
+      if (value != 9) result += std::to_string(value);
+    found.results.insert(result);
+  }
+  m.watch(false);
+  m.end();
+  std::uint64_t line[2];
+  std::memcpy(line, memory.durable() + x_at, sizeof line);
+  found.device.insert(std::to_string(line[0]) + std::to_string(line[1]));
+  found.counts = all.counts();
+  return found;
+}
+
+seen run(const host_options& options, order how, const std::vector<code>& threads) {
+  seen all;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    seen one = run_one(seed, how, options, threads);
+    all.results.merge(one.results);
+    all.device.merge(one.device);
+    all.counts = one.counts;
+  }
+  return all;
+}
+
+host_options with(coherence mode) { return {.coherence = mode}; }
+
+// ---- message passing: data, then flag ----
+
+void write_without_flush(words& w) {
+  store(w.x);
+  store(w.y);
+}
+void write_published(words& w) {
+  publish(w.x);
+  publish(w.y);
+}
+void read_without_refresh(words& w) {
+  w.a = load(w.y);
+  w.b = load(w.x);
+}
+void read_refreshed(words& w) {
+  refresh(w.y);
+  w.a = load(w.y);
+  refresh(w.x);
+  w.b = load(w.x);
+}
+// The data are in the reader's cache from before.
+void read_again_refreshed_by_sfence(words& w) {
+  load(w.x);
+  refresh(w.y);
+  w.a = load(w.y);
+  clflushopt(w.x);
+  sfence();
+  w.b = load(w.x);
+}
+void read_again_refreshed_by_clwb(words& w) {
+  load(w.x);
+  refresh(w.y);
+  w.a = load(w.y);
+  clwb(w.x);
+  mfence();
+  w.b = load(w.x);
+}
+void read_refreshed_in_the_wrong_order(words& w) {
+  refresh(w.x);
+  refresh(w.y);
+  w.a = load(w.y);
+  w.b = load(w.x);
+}
+
+struct message {
+  const char* name;
+  code writer;
+  code reader;
+  bool stale_under_none;  // flag new, data old
+};
+constexpr message messages[] = {
+    {"no flush", write_without_flush, read_without_refresh, true},
+    {"the writer's flush alone", write_published, read_without_refresh, true},
+    {"the reader's refresh alone", write_without_flush, read_refreshed, true},
+    {"both", write_published, read_refreshed, false},
+    {"clflushopt and sfence", write_published, read_again_refreshed_by_sfence, true},
+    {"clwb and mfence", write_published, read_again_refreshed_by_clwb, true},
+    {"data before the flag", write_published, read_refreshed_in_the_wrong_order, true},
+};
+
+TEST(hosts, mp_is_forbidden_by_full_coherence) {
+  for (const order how : orders)
+    for (const message& m : messages)
+      EXPECT_EQ(run(with(coherence::full), how, {m.writer, m.reader}).results, (outcome_set{"00", "01", "11"}))
+          << m.name;
+}
+
+TEST(hosts, mp_without_coherence_needs_flush_and_refresh_in_order) {
+  for (const order how : orders)
+    for (const message& m : messages) {
+      const outcome_set found = run(with(coherence::none), how, {m.writer, m.reader}).results;
+      EXPECT_EQ(found.count("10"), m.stale_under_none ? 1U : 0U) << m.name;
+      EXPECT_EQ(found.count("11"), 1U) << m.name;
+      EXPECT_EQ(found.count("00"), 1U) << m.name;
+    }
+}
+
+TEST(hosts, an_sfence_orders_invalidations_if_the_run_says_so) {
+  host_options options = with(coherence::none);
+  options.sfence_invalidates = true;
+  for (const order how : orders)
+    EXPECT_EQ(run(options, how, {write_published, read_again_refreshed_by_sfence}).results.count("10"), 0U);
+}
+
+TEST(hosts, a_line_that_was_never_loaded_is_stale_by_a_prefetch_alone) {
+  host_options options = with(coherence::none);
+  options.stale = stale_lines::loaded;
+  const code reads_again = [](words& w) {
+    load(w.x);
+    read_without_refresh(w);
+  };
+  for (const order how : orders) {
+    EXPECT_EQ(run(options, how, {write_published, read_without_refresh}).results.count("10"), 0U);
+    EXPECT_EQ(run(options, how, {write_published, reads_again}).results.count("10"), 1U);
+  }
+}
+
+TEST(hosts, partial_coherence_is_that_of_the_first_bytes) {
+  host_options options = with(coherence::partial);
+  for (const order how : orders) {
+    options.coherent_bytes = y_at + 64;
+    EXPECT_EQ(run(options, how, {write_without_flush, read_without_refresh}).results, (outcome_set{"00", "01", "11"}));
+    options.coherent_bytes = x_at;
+    EXPECT_EQ(run(options, how, {write_published, read_without_refresh}).results.count("10"), 1U);
+  }
+}
+
+// ---- one line ----
+
+TEST(hosts, a_line_never_goes_back) {
+  const code reads = [](words& w) {
+    w.a = load(w.x);
+    w.b = load(w.x);
+    w.c = load(w.x);
+  };
+  const code writes = [](words& w) {
+    store(w.x, 1);
+    clwb(w.x);
+    sfence();
+    store(w.x, 2);
+    clwb(w.x);
+    sfence();
+  };
+  for (const coherence mode : {coherence::full, coherence::none})
+    for (const order how : orders) {
+      const outcome_set found = run(with(mode), how, {writes, reads}).results;
+      for (const std::string& r : found) EXPECT_TRUE(r[0] <= r[1] && r[1] <= r[2]) << r;
+      EXPECT_EQ(found.count("012") + found.count("011") + found.count("001") > 0, true);
+    }
+}
+
+void store_first_word(words& w) {
+  store(w.x);
+  clwb(w.x);
+  sfence();
+}
+void store_second_word(words& w) {
+  store(second_word(w));
+  clwb(second_word(w));
+  sfence();
+}
+
+TEST(hosts, a_write_back_takes_all_of_the_line_with_it) {
+  for (const order how : orders) {
+    EXPECT_EQ(run(with(coherence::full), how, {store_first_word, store_second_word}).device, (outcome_set{"11"}));
+    EXPECT_EQ(run(with(coherence::none), how, {store_first_word, store_second_word}).device,
+              (outcome_set{"01", "10", "11"}));
+  }
+}
+
+TEST(hosts, a_failed_locked_exchange_makes_the_copy_dirty) {
+  const code fails = [](words& w) {
+    exchange(second_word(w), 5, 6);
+    clwb(second_word(w));
+    sfence();
+  };
+  for (const order how : orders) {
+    EXPECT_EQ(run(with(coherence::full), how, {store_first_word, fails}).device, (outcome_set{"10"}));
+    EXPECT_EQ(run(with(coherence::none), how, {store_first_word, fails}).device, (outcome_set{"00", "10"}));
+  }
+}
+
+TEST(hosts, a_non_temporal_store_changes_its_own_bytes_alone) {
+  const code first = [](words& w) {
+    store_around(w.x, 1);
+    sfence();
+  };
+  const code second = [](words& w) {
+    store_around(second_word(w), 1);
+    sfence();
+  };
+  for (const coherence mode : {coherence::full, coherence::none})
+    for (const order how : orders) EXPECT_EQ(run(with(mode), how, {first, second}).device, (outcome_set{"11"}));
+}
+
+TEST(hosts, a_non_temporal_store_is_there_after_the_fence) {
+  const code writes = [](words& w) {
+    store_around(w.x, 1);
+    sfence();
+    store_around(w.y, 1);
+  };
+  const code writes_without_fence = [](words& w) {
+    store_around(w.x, 1);
+    store_around(w.y, 1);
+  };
+  EXPECT_EQ(run(with(coherence::none), order::sc, {writes, read_refreshed}).results.count("10"), 0U);
+  EXPECT_EQ(run(with(coherence::none), order::sc, {writes_without_fence, read_refreshed}).results.count("10"), 1U);
+}
+
+// ---- atomic operations ----
+
+TEST(hosts, a_locked_exchange_is_atomic_within_coherence) {
+  const std::vector<code> threads = {[](words& w) { w.a = exchange(w.x, 0, 1); },
+                                     [](words& w) { w.b = exchange(w.x, 0, 2); }};
+  for (const order how : orders) {
+    EXPECT_EQ(run(with(coherence::full), how, threads).results, (outcome_set{"01", "10"}));
+    EXPECT_EQ(run(with(coherence::none), how, threads).results.count("11"), 1U);
+  }
+}
+
+TEST(hosts, an_exchange_by_the_device_is_atomic_for_all) {
+  const std::vector<code> threads = {[](words& w) {
+                                       std::uint64_t expected = 0;
+                                       w.a = the_machine().device_compare_exchange(w.x, expected, 1, nullptr);
+                                     },
+                                     [](words& w) {
+                                       std::uint64_t expected = 0;
+                                       w.b = the_machine().device_compare_exchange(w.x, expected, 2, nullptr);
+                                     }};
+  for (const coherence mode : {coherence::full, coherence::none})
+    for (const order how : orders) {
+      const seen found = run(with(mode), how, threads);
+      EXPECT_EQ(found.results, (outcome_set{"01", "10"}));
+      EXPECT_EQ(found.device, (outcome_set{"10", "20"}));
+    }
+}
+
+// ---- the simulation ----
+
+TEST(hosts, a_seed_replays) {
+  for (const order how : orders)
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      const seen one = run_one(seed, how, with(coherence::none), {write_without_flush, read_without_refresh});
+      const seen again = run_one(seed, how, with(coherence::none), {write_without_flush, read_without_refresh});
+      ASSERT_EQ(one.results, again.results) << "seed " << seed;
+      ASSERT_EQ(one.device, again.device) << "seed " << seed;
+      ASSERT_EQ(one.counts.write_backs, again.counts.write_backs) << "seed " << seed;
+    }
+}
+
+// A host that never loads keeps the first version; the device keeps no more than `line_versions::most`.
+TEST(hosts, the_slowest_host_moves_on) {
+  const code writes = [](words& w) {
+    for (std::uint64_t i = 1; i <= 20; ++i) {
+      store(w.x, i);
+      clwb(w.x);
+      sfence();
+    }
+  };
+  const code reads = [](words& w) {
+    std::uint64_t last = 0;
+    for (int i = 0; i < 20; ++i) {
+      const std::uint64_t now = load(w.x);
+      if (now < last) w.a = 0;
+      last = now;
+    }
+  };
+  std::uint64_t forced = 0;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const seen one = run_one(seed, order::sc, with(coherence::none), {writes, reads});
+    EXPECT_EQ(one.results, (outcome_set{""}));
+    forced += one.counts.forced;
+  }
+  EXPECT_GT(forced, 0U);
+}
+
+}  // namespace
+}  // namespace pmlab::simulator
