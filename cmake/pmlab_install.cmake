@@ -51,7 +51,8 @@ if(TARGET pmlab_program)
   install(TARGETS pmlab_program DESTINATION bin COMPONENT programs)
   # Completion of bash, zsh and fish, and the manual page.
   install(DIRECTORY ${CMAKE_BINARY_DIR}/share/ DESTINATION share COMPONENT programs)
-  # `pmlab run`, `merge`, `claims` and `report`, their data, and the trace that an experiment reads: as in the source tree.
+  # `pmlab run`, `merge`, `claims` and `report`, their data, and the trace that an experiment reads: as in the source
+  # tree.
   install(DIRECTORY experiments DESTINATION share/pmlab COMPONENT programs
           FILES_MATCHING PATTERN "*.toml" PATTERN "*.py" PATTERN "Snakefile" PATTERN "*.yaml"
           PATTERN "__pycache__" EXCLUDE)

@@ -3,11 +3,13 @@
 //   block_device POOL DRIVE serve SOCKET VOLUME=SIZE...   serves the volumes; sizes like 4096, 64M, 10G
 //   block_device POOL DRIVE check                         walks all of the store: who owns which block
 //
-// POOL is a file on persistent memory (or /dev/shm), DRIVE a file or an NVMe device; both are made if they do not exist.
-// Any NBD client attaches: qemu-img info 'nbd+unix:///vm1?socket=SOCKET', nbd-client -unix SOCKET -N vm1 /dev/nbd0.
+// POOL is a file on persistent memory (or /dev/shm), DRIVE a file or an NVMe device; both are made if they do not
+// exist. Any NBD client attaches: qemu-img info 'nbd+unix:///vm1?socket=SOCKET', nbd-client -unix SOCKET -N vm1
+// /dev/nbd0.
 //
 // A write is durable when its answer is sent, and atomic within each MiB of a volume. There is no shutdown: ending the
-// process by any signal is the ordinary way. A connection has a thread; clients open several for more requests at a time.
+// process by any signal is the ordinary way. A connection has a thread; clients open several for more requests at a
+// time.
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/file.hpp>
 #include <pmlab/media/pmem.hpp>

@@ -1,5 +1,5 @@
-// A log of short lines in a file or on a block device: direct I/O through io_uring, each line durable when its number is
-// printed, found again after a crash.
+// A log of short lines in a file or on a block device: direct I/O through io_uring, each line durable when its number
+// is printed, found again after a crash.
 //
 //   block_log FILE append TEXT...   appends each text; makes the file, of 1 MB, if there is none
 //   block_log FILE show             every line with its number

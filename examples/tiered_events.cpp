@@ -4,11 +4,11 @@
 //   tiered_events FAST LARGE read TOPIC [FROM] [pool=FILE]    events of a topic, in order, from the number FROM on
 //   tiered_events FAST LARGE check [pool=FILE]                reads all keys and values
 //
-// FAST and LARGE are files on two drives, or the drives themselves; files are made if they do not exist. For each event a
-// line "TOPIC NUMBER SEQUENCE" is printed when it is acknowledged.
+// FAST and LARGE are files on two drives, or the drives themselves; files are made if they do not exist. For each event
+// a line "TOPIC NUMBER SEQUENCE" is printed when it is acknowledged.
 //
-// kill -9 at any moment takes no more than the events that were acknowledged in the last MS milliseconds (100 if none is
-// given), and always the newest ones. With a pool on persistent memory (or /dev/shm) it takes nothing.
+// kill -9 at any moment takes no more than the events that were acknowledged in the last MS milliseconds (100 if none
+// is given), and always the newest ones. With a pool on persistent memory (or /dev/shm) it takes nothing.
 #include <pmlab/blocks/file.hpp>
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/stores/tiered.hpp>

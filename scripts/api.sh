@@ -1,8 +1,8 @@
 #!/bin/bash
 # Usage: scripts/api.sh [--help]
 #
-# Builds the API reference from the comments of the headers: build/api/html/index.html. A public name without a comment is
-# an error. Needs doxygen (scripts/setup.sh --with-dev-tools installs it).
+# Builds the API reference from the comments of the headers: build/api/html/index.html. A public name without a comment
+# is an error. Needs doxygen (scripts/setup.sh --with-dev-tools installs it).
 #
 # Status: 0 built; 1 something is not documented, or its comment cannot be read; 2 wrong usage, no doxygen.
 set -euo pipefail

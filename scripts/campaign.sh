@@ -51,8 +51,8 @@ seconds_of_part=10
 # The number before `$2` in the line of totals $1; 0 if there is none.
 figure() { sed -nE "s/.*[ :]([0-9]+) $2.*/\1/p" <<<"$1" | grep . || echo 0; }
 
-# verify_until FIGURE N INDEX FLAG...: rounds until FIGURE ("crash states", "schedules") has grown by N. Adds up the work
-# done in total_*. False: a violation.
+# verify_until FIGURE N INDEX FLAG...: rounds until FIGURE ("crash states", "schedules") has grown by N. Adds up the
+# work done in total_*. False: a violation.
 verify_until() {
   local what=$1 wanted=$2 index=$3 done=0 totals
   shift 3

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Usage: scripts/compilers.sh [--here] [--keep DIR] [--help]
 #
-# The library with other compilers than the two of the build, without a warning: each header alone, and the examples with
-# -O2, where g++ finds more. Those of this machine are tried here (clang++-16), those of Debian 13 (g++-13, g++-14,
+# The library with other compilers than the two of the build, without a warning: each header alone, and the examples
+# with -O2, where g++ finds more. Those of this machine are tried here (clang++-16), those of Debian 13 (g++-13, g++-14,
 # clang++-19, with its C++ library; g++-13 is Ubuntu 24.04's, too) in a root folder of that release.
 #
 #   --here       only those of this machine

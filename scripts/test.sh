@@ -5,15 +5,16 @@
 #
 #   --quick       build, ctest, format
 #   --index NAME  builds and runs only the tests of index NAME: about a minute after a change of its headers
-#   --all         also the long steps: sanitizers, the second compiler, clang-tidy, Slurm; three quarters of an hour more
+#   --all         also the long steps: sanitizers, the second compiler, clang-tidy, Slurm; three quarters of an hour
+#   more
 #   --only STEP   only this step (and the build that it needs); may be repeated
 #   --list        names the steps
 #
 # Without --all, the steps long (tests of ctest with the label long), all_headers (each compiles alone, of the tools
 # too), asan (address and undefined-behaviour sanitizers), tsan (threads), clang, tidy (clang-tidy), analyze (the same
 # with clang's static analyzer), packages (every way to install the headers), compilers (g++-13, g++-14, clang++-16,
-# clang++-19) and cluster (shards on a real Slurm) run only when they are named; so do program_package (the Debian package
-# of the program, installed in a root folder of its own) and container, also with --all.
+# clang++-19) and cluster (shards on a real Slurm) run only when they are named; so do program_package (the Debian
+# package of the program, installed in a root folder of its own) and container, also with --all.
 #
 # A check whose tool is missing is skipped and said so; scripts/setup.sh --with-dev-tools installs the tools, and
 # --with-cluster-tools those of step cluster. Logs are in build/test-logs. The last line is "N passed, N failed[, N
@@ -23,8 +24,8 @@
 set -euo pipefail
 . "$(dirname "$0")/lib/common.sh"
 
-# Tests that a sanitizer runs: those whose code paths it can judge, in minutes. The crash and mutation campaigns walk the
-# same code thousands of times and stay with the release build.
+# Tests that a sanitizer runs: those whose code paths it can judge, in minutes. The crash and mutation campaigns walk
+# the same code thousands of times and stay with the release build.
 sanitized_tests=(test_indexes_{point,load,full_medium,concurrent}
                  test_{block_files,chunk_store,chunk_allocation,kv_device,kv_allocation,kv_cache,tiered,tiered_allocation,kvs_api})
 # Tests of failing allocations have one thread.
@@ -140,8 +141,8 @@ need() {
   command -v "$1" >/dev/null || { echo "no $1 here: scripts/setup.sh ${2:---with-dev-tools} installs it"; exit 77; }
 }
 
-# Runs one step in a shell of its own, which ends at the first command that fails, and counts how it ended. Leaves that in
-# step_status. REQUIRES: not called in a condition, where no shell ends at a command that fails.
+# Runs one step in a shell of its own, which ends at the first command that fails, and counts how it ended. Leaves that
+# in step_status. REQUIRES: not called in a condition, where no shell ends at a command that fails.
 run_step() {
   local name=$1 log=$logs/$1.log started=$SECONDS status=0 summary
   say "== $name (log: build/test-logs/$name.log)"

@@ -1,14 +1,14 @@
 // A medium behind virtual calls: an index is compiled once for all that count or delay accesses, a store once for all.
 //
-// Its cost, where accesses are counted or delayed: a virtual call for each annotated read, flush, fence and copy, and for
-// each change of a publication. Counts are not affected. On an emulated device, whose reads take hundreds of nanoseconds
-// each, reads of an index took 3 to 6 % longer than without the calls, and changes about as long. Pointers are resolved
-// without a call.
+// Its cost, where accesses are counted or delayed: a virtual call for each annotated read, flush, fence and copy, and
+// for each change of a publication. Counts are not affected. On an emulated device, whose reads take hundreds of
+// nanoseconds each, reads of an index took 3 to 6 % longer than without the calls, and changes about as long. Pointers
+// are resolved without a call.
 //
-// dram and pmem have calls for copies and publications alone: a flush or a fence is a branch and the instruction itself.
-// Indexes are measured on them directly all the same, and stores, whose operations take microseconds, through this: puts
-// and gets of kv_ssd had 0.98 to 1.01 of their rate on the media themselves, of 100 bytes and 4 KB, blocks of chunk_store
-// 0.99 to 1.00.
+// dram and pmem have calls for copies and publications alone: a flush or a fence is a branch and the instruction
+// itself. Indexes are measured on them directly all the same, and stores, whose operations take microseconds, through
+// this: puts and gets of kv_ssd had 0.98 to 1.01 of their rate on the media themselves, of 100 bytes and 4 KB, blocks
+// of chunk_store 0.99 to 1.00.
 #pragma once
 
 #include <pmlab/erased/any_change.hpp>

@@ -18,8 +18,9 @@
 namespace pmlab::bench {
 
 #if defined(PMLAB_SIMULATED)
-// Persistent memory of the simulated machine, on which an index has the sizes that it has on a device: `simulated` itself
-// is for histories of a few operations. As many locks as there, and a recovery by one thread, whatever machine this is.
+// Persistent memory of the simulated machine, on which an index has the sizes that it has on a device: `simulated`
+// itself is for histories of a few operations. As many locks as there, and a recovery by one thread, whatever machine
+// this is.
 class simulated_device : public simulator::simulated {
  public:
   static constexpr media::index_sizes sizes{.lock_stripes = simulator::simulated::sizes.lock_stripes,

@@ -10,8 +10,8 @@
 
 namespace pmlab::bench {
 
-// Each operation of a thread has a time to begin, `period` after that of the one before, whether that has ended or not. Its
-// latency counts from there: a stall shows in every operation that it delayed, not in the one that it hit alone.
+// Each operation of a thread has a time to begin, `period` after that of the one before, whether that has ended or not.
+// Its latency counts from there: a stall shows in every operation that it delayed, not in the one that it hit alone.
 class pacer {
  public:
   // In picoseconds of media::fast_clock.

@@ -72,8 +72,8 @@ struct combination {
 [[nodiscard]] std::vector<const combination*> all_combinations();
 
 // The index of this name, or the combination for a specification like cache(cceh,mode=adaptive): its name is the
-// specification as it was written. Throws pmlab::error: there is none of this name (with the nearest one), or it is left
-// out of this build (with the package); the specification is invalid.
+// specification as it was written. Throws pmlab::error: there is none of this name (with the nearest one), or it is
+// left out of this build (with the package); the specification is invalid.
 [[nodiscard]] const index_description& find_index(std::string_view name);
 
 // Adds an index to the program during its start; see bench/catalogue/register_index.hpp.

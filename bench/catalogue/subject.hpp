@@ -42,8 +42,8 @@ struct work {
   workload::latency_histogram* latencies = nullptr;
   std::uint64_t latency_period = 16;  // a power of two
   std::uint32_t batch = 1;            // > 1: reads that follow each other go to find_batch, this many at a time
-  // Null: each operation begins when the one before has ended. Otherwise it begins when the pacer lets it, `latencies` is
-  // not null, every operation has its time taken, and `batch` is 1. On a real clock.
+  // Null: each operation begins when the one before has ended. Otherwise it begins when the pacer lets it, `latencies`
+  // is not null, every operation has its time taken, and `batch` is 1. On a real clock.
   pacer* pace = nullptr;
 };
 
@@ -72,10 +72,10 @@ struct persist_sums {
   persist_sums& operator+=(const persist_sums& more) noexcept { return add_counters(*this, more); }
 };
 
-// Bytes of whole granules that the media of the device moved since the last reset, however little of a granule was used.
-// A device model counts as its media did. A medium that counts without a model gives an upper bound, for a device that
-// has no buffer and a CPU that has no caches: the granules that an operation read, each once for each operation, and
-// the granules that it flushed or copied to, each once between two fences.
+// Bytes of whole granules that the media of the device moved since the last reset, however little of a granule was
+// used. A device model counts as its media did. A medium that counts without a model gives an upper bound, for a device
+// that has no buffer and a CPU that has no caches: the granules that an operation read, each once for each operation,
+// and the granules that it flushed or copied to, each once between two fences.
 struct media_sums {
   std::uint64_t granule_bytes = 0;
   std::uint64_t bytes_read = 0;

@@ -14,8 +14,8 @@
 
 namespace pmlab::bench {
 
-// The profile of a simulated medium as subjects know it, whatever its name: in the heap of a subject a longer name would
-// move all that it allocates behind it.
+// The profile of a simulated medium as subjects know it, whatever its name: in the heap of a subject a longer name
+// would move all that it allocates behind it.
 inline constexpr std::string_view profile_of_subjects = "device";
 
 struct contender {

@@ -34,12 +34,10 @@ bench_options options_of_driver(bench_options o) {
 }  // namespace
 
 driver_cost::driver_cost(const bench_options& options, thread_team& team)
-    : options_(options_of_driver(options)),
-      threads_(team.size()),
-      is_known_(!options.medium.simulated && options.rate == 0 && index_that_keeps_nothing() != nullptr),
-      runner_(options_, team, hidden_) {
-  if (!is_known_) return;
+    : options_(options_of_driver(options)), threads_(team.size()), runner_(options_, team, hidden_) {
+  if (options.rate != 0) return;
   nothing_.description = index_that_keeps_nothing();
+  if (nothing_.description == nullptr) return;
   nothing_.keys.records = options_.records;
   subject_setup setup;
   setup.threads = threads_;
@@ -47,7 +45,7 @@ driver_cost::driver_cost(const bench_options& options, thread_team& team)
 }
 
 std::optional<double> driver_cost::of(const phase& p, std::uint64_t position) {
-  if (!is_known_ || p.kind == phase_kind::trace || p.kind == phase_kind::reopen) return std::nullopt;
+  if (nothing_.index == nullptr || p.kind == phase_kind::trace || p.kind == phase_kind::reopen) return std::nullopt;
   // The keys of a load are made before its time begins, as those of inserts are.
   const phase like = p.kind == phase_kind::load ? make_phase(phase_kind::insert) : p;
   const auto [known, is_new] = known_.try_emplace(like.name, 0);

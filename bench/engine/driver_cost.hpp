@@ -19,12 +19,12 @@ namespace pmlab::bench {
 // operations, the call and the clock. One thread uses it.
 class driver_cost {
  public:
-  // `team` outlives it.
+  // REQUIRES: time is real. `team` outlives it.
   driver_cost(const bench_options& options, thread_team& team);
 
   // Nanoseconds of a thread for one operation of phase `p`, the median of three runs, measured at the first call.
-  // std::nullopt: time is virtual, operations begin at fixed times, the phase has none of its own (trace, reopen), or this
-  // program has no null_index.
+  // std::nullopt: operations begin at fixed times, the phase has none of its own (trace, reopen), or
+  // this program has no null_index.
   [[nodiscard]] std::optional<double> of(const phase& p, std::uint64_t position);
 
  private:
@@ -32,10 +32,9 @@ class driver_cost {
 
   bench_options options_;
   unsigned threads_;
-  bool is_known_;
   progress hidden_{progress::style::quiet};
   phase_runner runner_;
-  contender nothing_;
+  contender nothing_;  // without an index: operations begin at fixed times, or this program has no null_index
   std::map<std::string, double> known_;
 };
 

@@ -313,7 +313,8 @@ class pass {
 };
 
 // A pass on a simulated machine, of one index in one repeat, in a process of its own: what was measured before, under
-// which names, leaves nothing behind that its figures depend on. Each repeat has a layout of its own. Throws pmlab::error.
+// which names, leaves nothing behind that its figures depend on. Each repeat has a layout of its own. Throws
+// pmlab::error.
 bench_report simulated_pass(const bench_options& options, const index_description& index, unsigned threads,
                             unsigned repeat, progress& shown) {
   bench_options one = options;

@@ -181,7 +181,8 @@ std::size_t phase_runner::chunk_at_rate() const {
   return std::clamp<std::size_t>(options_.rate / (chunks_per_second * team_.size()), 1, timed_chunk);
 }
 
-// The times at which operations of a thread begin in a round. A thread that was late at the end of the last round still is.
+// The times at which operations of a thread begin in a round. A thread that was late at the end of the last round still
+// is.
 pacer phase_runner::pace_of(unsigned thread, const totals& sums) const {
   constexpr double second = 1e12;
   const double apart = second / static_cast<double>(options_.rate);

@@ -24,9 +24,9 @@ class simulated_run {
         0;  // caches of a core: its second level, and its share of the last one; 0: as the profile says
   };
 
-  // Every machine begins with empty caches, at time 0. `layout` draws where things lie: the beginning of the heap, and which
-  // frames of memory the first pages have; 0: at the beginning of both. Throws pmlab::error for a profile that cannot be read, and in a
-  // program that was built without the machine.
+  // Every machine begins with empty caches, at time 0. `layout` draws where things lie: the beginning of the heap, and
+  // which frames of memory the first pages have; 0: at the beginning of both. Throws pmlab::error for a profile that
+  // cannot be read, and in a program that was built without the machine.
   simulated_run(const medium_spec& medium, const options& given);
   simulated_run(const simulated_run&) = delete;
   simulated_run& operator=(const simulated_run&) = delete;

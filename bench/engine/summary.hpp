@@ -37,7 +37,8 @@ struct summary_row {
   std::string invalid;                    // reason of the first repeat that was; empty: none was
 };
 
-// Rows in the order: threads, phase, persistence and index as first measured. A baseline is that of its own persistence.
+// Rows in the order: threads, phase, persistence and index as first measured. A baseline is that of its own
+// persistence.
 [[nodiscard]] std::vector<summary_row> summarize(const std::vector<phase_result>& results, const std::string& baseline);
 
 }  // namespace pmlab::bench

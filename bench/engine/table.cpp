@@ -91,8 +91,8 @@ std::optional<std::uint64_t> flushes_of(const summary_row& row) {
 
 bool only_reads(const summary_row& row) { return row.phase == "read" || row.phase == "absent" || row.phase == "scan"; }
 
-// How much sooner operations end where flushes are left out: a line for each row that differs from the first in that, if
-// there was a flush to leave out.
+// How much sooner operations end where flushes are left out: a line for each row that differs from the first in that,
+// if there was a flush to leave out.
 std::string flush_notes(const std::vector<summary_row>& rows) {
   std::string text;
   for (const summary_row& r : rows) {

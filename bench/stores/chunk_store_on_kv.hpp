@@ -1,5 +1,6 @@
-// chunk_store with its records as values of a key-value device, as a subject: the device has a part of the same drive as its
-// flash, and `Medium` as its memory. A stand-in for a device beside the drive: a command is a call in this process.
+// chunk_store with its records as values of a key-value device, as a subject: the device has a part of the same drive
+// as its flash, and `Medium` as its memory. A stand-in for a device beside the drive: a command is a call in this
+// process.
 #pragma once
 
 #include <pmlab/blocks/any_device.hpp>

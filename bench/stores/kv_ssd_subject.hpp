@@ -1,7 +1,7 @@
 // Key-value SSDs as a store of pairs: one, or several over which keys are spread.
 //
-// All that such a device does inside runs in the threads that call. So the CPU time of its calls is the device's, and not
-// the host's: the host hands commands over and takes answers.
+// All that such a device does inside runs in the threads that call. So the CPU time of its calls is the device's, and
+// not the host's: the host hands commands over and takes answers.
 #pragma once
 
 #include <pmlab/base/checksum.hpp>
@@ -72,8 +72,8 @@ class device_cpu {
   std::uint64_t outside_ns_ = 0;  // time of the two readings of the clock that they do not see themselves
 };
 
-// Parts of the device are switched off in stores of some names, to see their gain. In a small run its write buffer is small,
-// too, a 32nd of the data: else most pairs would stay in it, and reads of them would need no flash.
+// Parts of the device are switched off in stores of some names, to see their gain. In a small run its write buffer is
+// small, too, a 32nd of the data: else most pairs would stay in it, and reads of them would need no flash.
 [[nodiscard]] inline stores::kv_options kv_options_of(const pair_setup& setup, std::size_t devices) {
   constexpr std::uint64_t least = std::uint64_t{1} << 20;
   constexpr std::uint64_t part = 32;

@@ -46,11 +46,12 @@ using pair_report = report_of<pair_result>;
 // The number of ranks of all keys of a run.
 [[nodiscard]] std::uint64_t ranks_of(const pair_run_options& options);
 
-// Throws pmlab::error for cases that a store cannot do: scans without order, keys too short or too long. Makes the stores.
+// Throws pmlab::error for cases that a store cannot do: scans without order, keys too short or too long. Makes the
+// stores.
 void prepare_pair_stores(const pair_run_options& options, std::vector<pair_contestant>& stores);
 
-// For each case each store in turn, `repetitions` times. A store is loaded before its first case that is no `load`; that
-// is not measured. An error in the middle ends the run, and the report has the results so far. REQUIRES:
+// For each case each store in turn, `repetitions` times. A store is loaded before its first case that is no `load`;
+// that is not measured. An error in the middle ends the run, and the report has the results so far. REQUIRES:
 // prepare_pair_stores.
 [[nodiscard]] pair_report run_pair_cases(const pair_run_options& options, std::vector<pair_contestant>& stores,
                                          const run_clock& clock, bench::progress& shown);

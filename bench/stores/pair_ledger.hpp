@@ -2,12 +2,13 @@
 //
 // Keys have ranks: a key of a larger rank is greater in the order of bytes. Each change of a key has a version, which
 // grows. A value has its key's rank, its version and its length, and the rest of its bytes follow from these: so each
-// byte proves where it is from. The ledger knows of each key the version that was given out last (`issued`), the one that
-// was acknowledged last, and that of its last erase. An answer is right if
+// byte proves where it is from. The ledger knows of each key the version that was given out last (`issued`), the one
+// that was acknowledged last, and that of its last erase. An answer is right if
 //   * a value is whole, of this store and this key, with a version that is not older than the last one that was
 //     acknowledged when the read began, and not newer than the last one that was issued when it ended;
 //   * a key that is not found was never put, or an erase is among these versions;
-//   * a scan has keys in rising order, each with a right value, and leaves out no key between its first and its last that
+//   * a scan has keys in rising order, each with a right value, and leaves out no key between its first and its last
+//     that
 //     was there from its beginning to its end.
 #pragma once
 

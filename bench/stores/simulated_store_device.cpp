@@ -13,8 +13,8 @@
 namespace pmlab::store_bench {
 namespace {
 
-// The drive sees requests in the order of their times: a thread that is ahead of others lets these go first. While a thread
-// does the work of a device with a processor of its own, its clock is that processor's.
+// The drive sees requests in the order of their times: a thread that is ahead of others lets these go first. While a
+// thread does the work of a device with a processor of its own, its clock is that processor's.
 class shared_clock : public simulator::drive_clock {
  public:
   [[nodiscard]] blocks::picoseconds now() const noexcept {

@@ -65,8 +65,8 @@ class store_drives {
     for_each([](store_device& d) { d.reset_counts(); });
   }
 
-  // Bytes that flash programmed for each byte written, over all drives together; nothing, unless each of them is modelled
-  // and was written to.
+  // Bytes that flash programmed for each byte written, over all drives together; nothing, unless each of them is
+  // modelled and was written to.
   [[nodiscard]] std::optional<double> flash_per_written() const {
     double programmed = 0;
     double written = 0;

@@ -1,4 +1,5 @@
-// A run over stores of one kind: steps that the progress line shows, threads, the measuring of each case, and the report.
+// A run over stores of one kind: steps that the progress line shows, threads, the measuring of each case, and the
+// report.
 //
 // A kind derives its run. Its hooks are the states that cases need, the lengths of cases, and the last check.
 #pragma once

@@ -36,8 +36,8 @@ class store_subject {
   // CPU time that is not the host's: of threads or calls that stand for a device, with what these wait for modelled
   // drives. Since the subject was made.
   [[nodiscard]] virtual std::uint64_t device_cpu_ns() { return 0; }
-  // Bytes that left the host for each device's sake, where the device's commands carry pairs, not blocks (a key-value SSD);
-  // nothing: what the drives count is the host's.
+  // Bytes that left the host for each device's sake, where the device's commands carry pairs, not blocks (a key-value
+  // SSD); nothing: what the drives count is the host's.
   [[nodiscard]] virtual std::optional<std::uint64_t> host_bytes() { return std::nullopt; }
   // False: it writes to a file of its own, and the counts of the drives are not its own.
   [[nodiscard]] virtual bool writes_to_drives() const { return true; }

@@ -35,8 +35,8 @@ class charged_time {
   [[maybe_unused]] bool charges_;
 };
 
-// Tells a medium that counts or delays accesses of an operation of this thread while it lives. The simulated machine has
-// charged_time. `Medium`: void where the records are in no medium.
+// Tells a medium that counts or delays accesses of an operation of this thread while it lives. The simulated machine
+// has charged_time. `Medium`: void where the records are in no medium.
 template <class Medium>
 class announced_operation {
  public:

@@ -1,7 +1,8 @@
 // The tiered store as a store of pairs: on a drive, or a staging and a capacity drive; its newest changes in DRAM and a
 // log, or in persistent memory.
 //
-// Without a staging drive all of it is on the capacity drive. With --loss-ms 0 and a log each change waits for its flush.
+// Without a staging drive all of it is on the capacity drive. With --loss-ms 0 and a log each change waits for its
+// flush.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -172,8 +173,8 @@ class tiered_subject final : public pair_subject {
 
   [[nodiscard]] bool is_durable_at_once() const noexcept { return setup_.loss_ms == 0 && !has_memory; }
 
-  // In a small store, segments and leaves are small, too: otherwise all of its data would be in a few of them. `bytes`: of
-  // its memory, or of its drives.
+  // In a small store, segments and leaves are small, too: otherwise all of its data would be in a few of them. `bytes`:
+  // of its memory, or of its drives.
   [[nodiscard]] std::uint64_t segment_for(std::uint64_t bytes, std::uint64_t usual) const noexcept {
     constexpr std::uint64_t least = std::uint64_t{64} << 10;
     const std::uint64_t of_value = std::bit_ceil(std::uint64_t{4} * std::max<std::uint64_t>(setup_.value_bytes, 1));

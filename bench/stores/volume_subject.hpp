@@ -35,8 +35,8 @@ class volume_queue {
   virtual void read(std::uint64_t offset, std::span<std::byte> data, std::uint64_t tag) = 0;
   virtual void discard(std::uint64_t offset, std::uint64_t length, std::uint64_t tag) = 0;
 
-  // Waits until at least `at_least` operations are done (or all of those under way, if these are fewer), and returns how
-  // many it wrote.
+  // Waits until at least `at_least` operations are done (or all of those under way, if these are fewer), and returns
+  // how many it wrote.
   [[nodiscard]] virtual std::size_t reap(std::span<answer> answers, std::size_t at_least) = 0;
 };
 

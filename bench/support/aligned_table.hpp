@@ -13,8 +13,8 @@ namespace pmlab {
 // A row of a table.
 using cells = std::vector<std::string>;
 
-// A line for each row, with columns as wide as their widest cell; the first `left` of them flush left. `rows` has at least
-// one row, and all of them have as many cells.
+// A line for each row, with columns as wide as their widest cell; the first `left` of them flush left. `rows` has at
+// least one row, and all of them have as many cells.
 [[nodiscard]] inline std::string aligned(const std::vector<cells>& rows, std::size_t left = 1) {
   std::vector<std::size_t> widths(rows.front().size());
   for (const cells& row : rows)

@@ -19,8 +19,8 @@ struct filter_help {
   std::string_view command;  // lists the names of the cases
 };
 
-// Keeps the cases whose `name` has a match of the regular expression (ECMAScript, not anchored). Throws pmlab::error for
-// an invalid one, and if no case is left.
+// Keeps the cases whose `name` has a match of the regular expression (ECMAScript, not anchored). Throws pmlab::error
+// for an invalid one, and if no case is left.
 template <class Case>
 void filter_by_name(std::vector<Case>& cases, const std::string& expression, const filter_help& help) {
   std::regex wanted;

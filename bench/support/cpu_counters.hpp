@@ -37,7 +37,8 @@ class cpu_counters {
   cpu_counters& operator=(const cpu_counters&) = delete;
   ~cpu_counters();
 
-  // Since it was made. Where the CPU has fewer counters than events, they take turns, and this is the estimate of a whole.
+  // Since it was made. Where the CPU has fewer counters than events, they take turns, and this is the estimate of a
+  // whole.
   [[nodiscard]] cpu_events events() const noexcept;
 
   // Why the kernel does not count some of the events, with the remedy; empty: it counts all.

@@ -1,8 +1,8 @@
 // Objects as bytes, on their way from a process to another one of the same program: numbers as they lie in memory, the
 // length of a text or of a list before it.
 //
-// A class that is more than numbers names its parts. `each_part(object, with)`, beside the class, calls with(part...) with
-// all of them, in the same order in both directions.
+// A class that is more than numbers names its parts. `each_part(object, with)`, beside the class, calls with(part...)
+// with all of them, in the same order in both directions.
 #pragma once
 
 #include <cstddef>

@@ -7,8 +7,8 @@
 
 namespace pmlab {
 
-// The name as text that a terminal, JSON and a command line can carry: bytes that are no UTF-8 and control characters as
-// \xNN. A name that has such bytes, or looks as if, has \\ for each backslash.
+// The name as text that a terminal, JSON and a command line can carry: bytes that are no UTF-8 and control characters
+// as \xNN. A name that has such bytes, or looks as if, has \\ for each backslash.
 [[nodiscard]] std::string printable(std::string_view name);
 
 // The name that printable() has made into this text. Other text stays as it is.

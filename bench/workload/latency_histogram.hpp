@@ -39,8 +39,8 @@ class latency_histogram {
   // 100 the maximum. `percent` outside 0 ... 100 counts as the nearer end. 0 if nothing was recorded.
   [[nodiscard]] std::uint64_t percentile(double percent) const noexcept;
 
-  // Calls function(value, count) for each bucket that is not empty, with the value (nanoseconds) in its middle, the least
-  // one first.
+  // Calls function(value, count) for each bucket that is not empty, with the value (nanoseconds) in its middle, the
+  // least one first.
   template <class Function>
   void for_each(Function&& function) const {
     for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket)

@@ -18,8 +18,8 @@ class pool_image {
   pool_image& operator=(const pool_image&) = delete;
   ~pool_image();
 
-  // Makes the content that of `content`, all of whose data are on `pages`; all other pages are zeros. Throws pmlab::error
-  // if there is no room.
+  // Makes the content that of `content`, all of whose data are on `pages`; all other pages are zeros. Throws
+  // pmlab::error if there is no room.
   void write(const std::byte* content, const std::set<std::uint64_t>& pages);
   // Changes one word. REQUIRES: after write.
   void put(std::uint64_t at, std::uint64_t word);

@@ -92,7 +92,8 @@ class explorer {
       throw error("the program made no mark '" + options_.after + "'", "name a mark that it makes");
   }
 
-  // On the state that the program has left: a check that faults or hangs there is broken itself. REQUIRES: all is taken.
+  // On the state that the program has left: a check that faults or hangs there is broken itself. REQUIRES: all is
+  // taken.
   void try_check() {
     place end{run_.steps().size(), marks_.size(), {}};
     for (const pool_model::line* l : model_.uncertain())

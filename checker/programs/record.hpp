@@ -11,7 +11,8 @@
 namespace pmlab::programs {
 
 enum class event : std::uint8_t {
-  // Payload: a word whose bits name the words of the line at `at` that changed, and their new values, in ascending order.
+  // Payload: a word whose bits name the words of the line at `at` that changed, and their new values, in ascending
+  // order.
   store = 1,
   // The same, by an instruction whose stores go around the caches: durable at the next fence of its thread.
   streaming_store,

@@ -13,8 +13,8 @@ unsigned pmlab_machine_persistence() noexcept;
 std::uint64_t pmlab_machine_flushes() noexcept;
 std::uint64_t pmlab_machine_fences() noexcept;
 
-// Since the run under way began, in bytes: granules that the media of the device read, and wrote, publications included;
-// the size of a granule. 0: no run is under way that has a device.
+// Since the run under way began, in bytes: granules that the media of the device read, and wrote, publications
+// included; the size of a granule. 0: no run is under way that has a device.
 std::uint64_t pmlab_machine_media_bytes_read() noexcept;
 std::uint64_t pmlab_machine_media_bytes_written() noexcept;
 std::uint64_t pmlab_machine_granule_bytes() noexcept;

@@ -238,8 +238,8 @@ struct part {
   double share;
 };
 
-// Races are found soonest by schedules alone, and what one thread does wrong by crashes of one thread: each is the first
-// part of a budget that has both. The rest are rounds of all forms.
+// Races are found soonest by schedules alone, and what one thread does wrong by crashes of one thread: each is the
+// first part of a budget that has both. The rest are rounds of all forms.
 std::vector<part> parts_of(const campaign_options& whole) {
   const bool divided = whole.rounds == 0 && whole.crashes && whole.schedules && whole.mixed && !is_bounded(whole) &&
                        whole.round.threads > 1;

@@ -26,8 +26,8 @@ struct violation {
   std::vector<std::string> history;  // its operations
   std::size_t operations = 0;        // before it was made shorter
   std::uint64_t rounds_before = 0;   // those that its process had run before
-  // What shows it in a process that has run no round before: its round, behind so many rounds like it, of the seeds before
-  // its own. Nothing: no number of them that was tried.
+  // What shows it in a process that has run no round before: its round, behind so many rounds like it, of the seeds
+  // before its own. Nothing: no number of them that was tried.
   std::optional<std::uint64_t> replayed_behind = 0;
 };
 
@@ -44,8 +44,8 @@ struct campaign_options {
   std::uint64_t rounds = 0;    // 0: as many as the budget allows
   unsigned jobs = 1;           // processes that have rounds at the same time
   double shrink_seconds = 20;  // for making the history of a violation shorter
-  // Called with each violation, before its replay is tried and its history is made shorter. True: the search goes on with the next seed, for
-  // the rest of its budget or rounds. Empty: the first one ends it. Not for a bounded search.
+  // Called with each violation, before its replay is tried and its history is made shorter. True: the search goes on
+  // with the next seed, for the rest of its budget or rounds. Empty: the first one ends it. Not for a bounded search.
   std::function<bool(const violation&)> goes_on{};
 };
 
@@ -62,13 +62,13 @@ struct campaign_result {
 // schedules, or both together.
 [[nodiscard]] round_options round_of(const subject& kind, const campaign_options& options, std::uint64_t seed);
 
-// Tries the replay of a violation as its command runs it, in a process that has run no round before: the round alone, and
-// if that does not show it, behind more and more rounds like it. Sets `replayed_behind`; behind some, the round and its
-// history are those that the replay shows. Takes less than a minute.
+// Tries the replay of a violation as its command runs it, in a process that has run no round before: the round alone,
+// and if that does not show it, behind more and more rounds like it. Sets `replayed_behind`; behind some, the round and
+// its history are those that the replay shows. Takes less than a minute.
 void find_replay(const subject& kind, violation& found);
 
-// Leaves operations of the round out, first many at a time, as long as the violation remains, each time in a process that
-// has run no round before.
+// Leaves operations of the round out, first many at a time, as long as the violation remains, each time in a process
+// that has run no round before.
 void shorten(const subject& kind, violation& found, double seconds);
 
 // `progress` (may be empty) is called with the current counts, a few times a second. Never crashes or hangs itself,

@@ -32,13 +32,13 @@ class scratch_file {
 // The last lines of a file.
 [[nodiscard]] std::string last_part(const std::string& path);
 
-// One check at a time, of the image at `image`. The command is one of the shell; it gets the path as its last argument, or
-// in place of each {}, and in the environment variable PMLAB_IO_MARKS the path of a file with the marks before the crash,
-// a line for each. Status 0: sound. Its output goes to a file.
+// One check at a time, of the image at `image`. The command is one of the shell; it gets the path as its last argument,
+// or in place of each {}, and in the environment variable PMLAB_IO_MARKS the path of a file with the marks before the
+// crash, a line for each. Status 0: sound. Its output goes to a file.
 class check_command {
  public:
-  // `server`: a shared object by which a check of plain words is started once, and copied for each state; "": it is started
-  // for each.
+  // `server`: a shared object by which a check of plain words is started once, and copied for each state; "": it is
+  // started for each.
   check_command(const std::string& command, std::string image, double seconds, std::string server = "");
   check_command(const check_command&) = delete;
   check_command& operator=(const check_command&) = delete;
@@ -50,11 +50,12 @@ class check_command {
   [[nodiscard]] bool runs() const noexcept { return runs_; }
   // Waits until one of those that run has ended. REQUIRES: one runs.
   static void wait_for_one(const std::vector<check_command*>& checks);
-  // "" or the violation; nothing: it runs still. Throws pmlab::error if it cannot be run; if it is killed; and if it dies of
-  // another signal or runs for too long, and has not shown that it works: it may be its own failure as well as the state's.
+  // "" or the violation; nothing: it runs still. Throws pmlab::error if it cannot be run; if it is killed; and if it
+  // dies of another signal or runs for too long, and has not shown that it works: it may be its own failure as well as
+  // the state's.
   [[nodiscard]] std::optional<std::string> verdict();
-  // It has ended on a state that a program left, or found one sound: from now on a state at which it dies of a signal, or
-  // never ends, is a violation.
+  // It has ended on a state that a program left, or found one sound: from now on a state at which it dies of a signal,
+  // or never ends, is a violation.
   void works() noexcept { works_ = true; }
 
  private:

@@ -28,10 +28,10 @@ struct child_outcome {
 // The number of the child that this process is, or that it comes from; 0 in every other process.
 [[nodiscard]] unsigned job_of_process() noexcept;
 
-// Runs rounds in `jobs` children for up to `seconds`; a round that is on then is left. Only the machine's count of steps,
-// never a clock, shows that something hangs. next(number, options) sets the options of round `number`, from 0 on; false ends
-// them. Each child has every `jobs`-th round; the first violation, or problem, ends all. Adds the work done to `counts`.
-// `tick` (may be empty) is called regularly.
+// Runs rounds in `jobs` children for up to `seconds`; a round that is on then is left. Only the machine's count of
+// steps, never a clock, shows that something hangs. next(number, options) sets the options of round `number`, from 0
+// on; false ends them. Each child has every `jobs`-th round; the first violation, or problem, ends all. Adds the work
+// done to `counts`. `tick` (may be empty) is called regularly.
 [[nodiscard]] child_outcome run_rounds_in_child(const subject& kind,
                                                 const std::function<bool(std::uint64_t, round_options&)>& next,
                                                 double seconds, round_counts& counts,

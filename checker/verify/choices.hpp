@@ -12,8 +12,8 @@ namespace pmlab::verify {
 
 inline constexpr std::size_t nothing_fixed = std::numeric_limits<std::size_t>::max();
 
-// Calls visit(c) for at most `states` choices (two at least, four with places of both kinds), in which the place `fixed`
-// has all that it has. There are `places` places, `lines` lines of memory before units of drives; place i has
+// Calls visit(c) for at most `states` choices (two at least, four with places of both kinds), in which the place
+// `fixed` has all that it has. There are `places` places, `lines` lines of memory before units of drives; place i has
 // most(i) >= 1 stores or versions. `c` is room that is used again.
 template <class Most, class Visit>
 void for_each_choice(std::vector<std::uint32_t>& c, std::size_t places, std::size_t lines, std::size_t fixed,

@@ -1,5 +1,5 @@
-// A chunk store whose records are values of a key-value device, as a subject: a volume of four chunks on one small drive,
-// the device's flash on another, and its memory, so that a crash state is of all three.
+// A chunk store whose records are values of a key-value device, as a subject: a volume of four chunks on one small
+// drive, the device's flash on another, and its memory, so that a crash state is of all three.
 #include "checker/verify/chunk_volume.hpp"
 #include "checker/verify/register_volume.hpp"
 #include "checker/verify/small_kv_device.hpp"

@@ -14,10 +14,10 @@
 
 namespace pmlab::verify {
 
-// A ring of 3 entries is merged often; one of 9, on the small drive, lies in two lines. A drive of 27 blocks leaves three
-// free ones beside two copies of the volume's chunks: blocks are used again soon. `AtomicBytes`: the unit that the drive
-// keeps whole; a block: overwrites are made in place. `Merge`: how a ring gets room. `Container`: the medium, or
-// records_on_blocks: these take 5 to 7 blocks of the drive, and a volume of four chunks has a record in two sectors.
+// A ring of 3 entries is merged often; one of 9, on the small drive, lies in two lines. A drive of 27 blocks leaves
+// three free ones beside two copies of the volume's chunks: blocks are used again soon. `AtomicBytes`: the unit that
+// the drive keeps whole; a block: overwrites are made in place. `Merge`: how a ring gets room. `Container`: the medium,
+// or records_on_blocks: these take 5 to 7 blocks of the drive, and a volume of four chunks has a record in two sectors.
 template <class Medium, class Drive, std::uint32_t AtomicBytes,
           stores::merge_policy Merge = stores::merge_policy::remap, class Container = Medium>
 class chunk_store_subject {

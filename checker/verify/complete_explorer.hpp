@@ -1,10 +1,10 @@
 // Every state that a crash of a one-threaded run may leave, opened and judged: not a sample.
 //
-// The crash points between two answers, and the second answer, are joined: their states are one set (joined_states.hpp),
-// recorded at the points after which states disappear: before something becomes durable, and at the answer. Stores alone
-// only add states. Recovery, the check and some further operations run on the simulated machine, which sees their reads;
-// of states that differ in nothing that was read, one is opened (course_search). Its verdict holds for each of the points
-// that have such a state, by the history of that point.
+// The crash points between two answers, and the second answer, are joined: their states are one set
+// (joined_states.hpp), recorded at the points after which states disappear: before something becomes durable, and at
+// the answer. Stores alone only add states. Recovery, the check and some further operations run on the simulated
+// machine, which sees their reads; of states that differ in nothing that was read, one is opened (course_search). Its
+// verdict holds for each of the points that have such a state, by the history of that point.
 #pragma once
 
 #include "checker/simulator/machine/machine.hpp"

@@ -9,8 +9,8 @@
 
 namespace pmlab::verify {
 
-// Which process searches which group of crash points. In memory that they share, all zero at first. Every process runs the
-// whole history, and `agree` holds them to one history.
+// Which process searches which group of crash points. In memory that they share, all zero at first. Every process runs
+// the whole history, and `agree` holds them to one history.
 class shared_search {
  public:
   static constexpr std::size_t most_joints = std::size_t{1} << 18;

@@ -39,8 +39,8 @@ struct complete_result {
 // Throws pmlab::error if the subject is of a kind that it cannot search.
 void check_searchable(const subject& kind);
 
-// `progress` (may be empty) is called with the current counts, a few times a second. Never crashes or hangs itself, with
-// any index. Call it before any thread is made. REQUIRES: check_searchable returns.
+// `progress` (may be empty) is called with the current counts, a few times a second. Never crashes or hangs itself,
+// with any index. Call it before any thread is made. REQUIRES: check_searchable returns.
 [[nodiscard]] complete_result search_completely(
     const subject& kind, const complete_request& request,
     const std::function<void(const complete_counts& done, const complete_counts& all)>& progress);

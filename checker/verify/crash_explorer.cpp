@@ -100,8 +100,8 @@ class crash_explorer::recovery_crasher final : public simulator::persistence_obs
     return shapes;
   }
 
-  // The first moments are all examined, and of later ones fewer and fewer: a long recovery, as of a store with drives, took
-  // half of a search otherwise, and other states are worth more.
+  // The first moments are all examined, and of later ones fewer and fewer: a long recovery, as of a store with drives,
+  // took half of a search otherwise, and other states are worth more.
   [[nodiscard]] bool is_passed_over() {
     constexpr std::uint64_t examined_in_any_case = 8;
     return ++moments_ > examined_in_any_case && !owner_.drives_.empty() &&

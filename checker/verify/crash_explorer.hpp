@@ -1,13 +1,13 @@
 // Every state that a crash may leave, opened and checked: of the memory, and of the drives beside it if there are any.
 //
 // At every store, it makes the images that this store made possible: the line that was stored to with all its stores,
-// every other unpersisted line with any prefix of its own, and every uncertain unit of a drive with any of its versions.
-// At every write that is submitted to a drive it does the same. All of them if they are few; otherwise the most telling:
-// all others behind, all ahead, one behind, one ahead, some at random; with drives also all lines ahead of all units, and
-// the reverse. An image that was checked before, under the same history, is not checked again.
+// every other unpersisted line with any prefix of its own, and every uncertain unit of a drive with any of its
+// versions. At every write that is submitted to a drive it does the same. All of them if they are few; otherwise the
+// most telling: all others behind, all ahead, one behind, one ahead, some at random; with drives also all lines ahead
+// of all units, and the reverse. An image that was checked before, under the same history, is not checked again.
 //
-// An image is opened at another address, by code that shares nothing with the running one, and judged (image_judge.hpp).
-// Some recoveries are crashed in turn, on the simulated machine.
+// An image is opened at another address, by code that shares nothing with the running one, and judged
+// (image_judge.hpp). Some recoveries are crashed in turn, on the simulated machine.
 #pragma once
 
 #include "checker/simulator/machine/persistent_drive.hpp"

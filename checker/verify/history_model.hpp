@@ -34,8 +34,8 @@ class history_model {
   // An entry that is in the index before anything else happens.
   void there_before(const indexes::entry& e);
   // An operation of `thread` begins; and ends. `returned` gives "" or why the answer is wrong.
-  // `coming`: its answer where that is known, since the history is over. Courses that lead to another answer are then dropped
-  // at once: while one operation is under way, others may leave thousands of states.
+  // `coming`: its answer where that is known, since the history is over. Courses that lead to another answer are then
+  // dropped at once: while one operation is under way, others may leave thousands of states.
   void called(unsigned thread, const step& s, const answer* coming = nullptr);
   std::string returned(unsigned thread, const step& s, const answer& got);
 
@@ -59,8 +59,9 @@ class history_model {
   void load_called(unsigned thread, std::span<const indexes::entry> ascending);
   std::string load_returned(unsigned thread, std::size_t done);
 
-  // The process was killed, and the next one finds these entries. What operations under way did may be in the caches alone.
-  // It was never acknowledged: a crash may take it back, also if it was seen since, until a change of the key is acknowledged.
+  // The process was killed, and the next one finds these entries. What operations under way did may be in the caches
+  // alone. It was never acknowledged: a crash may take it back, also if it was seen since, until a change of the key is
+  // acknowledged.
   void go_on_after_kill(std::span<const indexes::entry> found);
 
   // "" or why the index must not hold these entries (ascending, equal keys side by side), behind a crash or at the end.

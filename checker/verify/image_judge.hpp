@@ -42,7 +42,8 @@ class image_judge {
   virtual std::string judge(crash_image& image, const crash_options& options, splitmix64& random) = 0;
   // The same in a crashed process.
   virtual std::string judge_here(const crash_options& options, splitmix64& random) = 0;
-  // The same as `judge` by instrumented code, on the memory and the drives that the machine uses: so its steps are counted.
+  // The same as `judge` by instrumented code, on the memory and the drives that the machine uses: so its steps are
+  // counted.
   virtual std::string judge_on_machine(const crash_options& options, splitmix64& random) = 0;
   // Opens the image, and closes it. Throws if recovery does. See crash_options::prefer_repaired.
   virtual void open_and_close(crash_image& /*image*/) {}

@@ -1,9 +1,9 @@
 // The states that a crash of a recorded run may have left (blocks/io_log.hpp), each given to a check.
 //
-// The log is replayed on a drive of the simulated machine. Before each flush or durable write completes, after each mark,
-// and at the end, the states of now are enumerated: of each unit any version since the last durable one. All of them if
-// they are few, otherwise the most telling and some at random. A state that was checked before, after the same marks, is
-// not checked again.
+// The log is replayed on a drive of the simulated machine. Before each flush or durable write completes, after each
+// mark, and at the end, the states of now are enumerated: of each unit any version since the last durable one. All of
+// them if they are few, otherwise the most telling and some at random. A state that was checked before, after the same
+// marks, is not checked again.
 #pragma once
 
 #include <cstddef>

@@ -91,8 +91,8 @@ class joined_states {
 };
 
 // Depth-first search for all the different courses of a deterministic reader over the states of some points. Where the
-// bytes that it reads are not the same in all states that agree with what it has read before, the search branches by their
-// values; so each course stands for all states that it cannot tell apart.
+// bytes that it reads are not the same in all states that agree with what it has read before, the search branches by
+// their values; so each course stands for all states that it cannot tell apart.
 class course_search {
  public:
   // `states` outlives it, unchanged.
@@ -100,8 +100,8 @@ class course_search {
 
   // Begins the next course; false: there is none.
   bool next();
-  // The course reads these bytes of line `place` (in the order of joined_states::lines). The bytes that were not decided
-  // before are, and returned.
+  // The course reads these bytes of line `place` (in the order of joined_states::lines). The bytes that were not
+  // decided before are, and returned.
   byte_mask read(std::size_t place, byte_mask bytes);
   // It has stored there: what the states have in these bytes is lost.
   void overwrite(std::size_t place, byte_mask bytes) {
@@ -119,8 +119,8 @@ class course_search {
   [[nodiscard]] byte_mask uncertain(std::size_t place) const noexcept { return uncertain_[place]; }
   // False: equal reads were followed by another one than before, so that it is not deterministic.
   [[nodiscard]] bool is_deterministic() const noexcept { return deterministic_; }
-  // True: the course has ended, or ends now, without the reads that chose it, or has read something else in their place.
-  // What it found is no verdict: it may have read bytes that were not decided.
+  // True: the course has ended, or ends now, without the reads that chose it, or has read something else in their
+  // place. What it found is no verdict: it may have read bytes that were not decided.
   [[nodiscard]] bool has_diverged() const noexcept { return !deterministic_ || depth_ != decisions_.size(); }
 
  private:

@@ -1,6 +1,6 @@
-// A key-value device as a subject: words as keys and, at varied lengths, as values; on a flash that is soon full, so that
-// superblocks are collected and used again within a round. Half of the keys are reached through queues, and the keys of some
-// hashes have outlying slots.
+// A key-value device as a subject: words as keys and, at varied lengths, as values; on a flash that is soon full, so
+// that superblocks are collected and used again within a round. Half of the keys are reached through queues, and the
+// keys of some hashes have outlying slots.
 #include "checker/verify/partly_full.hpp"
 #include "checker/verify/register_store.hpp"
 #include "checker/verify/small_kv_device.hpp"
@@ -42,7 +42,8 @@ class kv_ssd {
   static constexpr std::string_view layout_name = "kv_ssd";
   static constexpr std::uint64_t layout_version = 1;
   static constexpr bool fills_up = true;
-  // 512 bytes are kept whole: a crash tears a record of more than one block. 20 superblocks of two blocks, and a header.
+  // 512 bytes are kept whole: a crash tears a record of more than one block. 20 superblocks of two blocks, and a
+  // header.
   static constexpr blocks::geometry drive{.blocks = 41, .block_bytes = 512, .atomic_bytes = 0, .volatile_cache = true};
 
   kv_ssd(Medium& medium, Drive& flash) : device_(device::open(medium, flash, small_kv_device)) {}

@@ -8,8 +8,8 @@
 namespace pmlab::verify {
 
 // The same library again, with variables of its own that nothing has touched. Inline variables, and statics of inline
-// functions, are such, too: the loader has one of each per process where its symbol is unique (STB_GNU_UNIQUE), so the copy's
-// symbols are not. Throws pmlab::error: it cannot be copied or loaded.
+// functions, are such, too: the loader has one of each per process where its symbol is unique (STB_GNU_UNIQUE), so the
+// copy's symbols are not. Throws pmlab::error: it cannot be copied or loaded.
 [[nodiscard]] pibench::library fresh_copy(const std::string& path);
 
 // The library that the loaded file `name` is a copy of, whose code has the same offsets: the copy's own file is gone.

@@ -107,8 +107,8 @@ std::optional<loaded_library>& loaded() {
   return library;
 }
 
-// A file that reserves its name. The processes of a job run one after the other, so they share it, and each job has its own;
-// the process that began removes them when it ends, however the others ended.
+// A file that reserves its name. The processes of a job run one after the other, so they share it, and each job has its
+// own; the process that began removes them when it ends, however the others ended.
 class pool_name {
  public:
   pool_name() : owner_(::getpid()) {

@@ -14,8 +14,8 @@ class reached_code;
 // What a library gets as pool_size, if its user names no other.
 inline constexpr std::size_t usual_pool_bytes = std::size_t{32} << 20;
 
-// Loads the library, three times: one copy runs on the machine, another one runs on what a crash has left, and the last,
-// untouched, recovers after crashes. Throws
+// Loads the library, three times: one copy runs on the machine, another one runs on what a crash has left, and the
+// last, untouched, recovers after crashes. Throws
 // pmlab::error: it cannot be loaded, is not instrumented, or has no debug information. One library per process. The
 // subject's name lists the missing operations.
 [[nodiscard]] const subject& load_library(const std::string& path, bool scans,

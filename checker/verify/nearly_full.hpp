@@ -1,8 +1,9 @@
 // Stores on drives that are soon full: what is erased can be written again.
 //
-// A store is filled, half of what it took is erased, and that half is written again. Every erasure must be accepted, and
-// two fifths of the filled units must be written again, but for one unit: a store that takes few of them loses more than a
-// tenth of its space when a segment has room for no further one. One unit must always be taken. All units are of one size.
+// A store is filled, half of what it took is erased, and that half is written again. Every erasure must be accepted,
+// and two fifths of the filled units must be written again, but for one unit: a store that takes few of them loses more
+// than a tenth of its space when a segment has room for no further one. One unit must always be taken. All units are of
+// one size.
 #pragma once
 
 #include <algorithm>

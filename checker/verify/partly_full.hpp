@@ -15,8 +15,8 @@
 
 namespace pmlab::verify {
 
-// The first slots of one hash in eight find no space, when it has had so many entries since it was opened that a round has
-// seen how a table with space goes.
+// The first slots of one hash in eight find no space, when it has had so many entries since it was opened that a round
+// has seen how a table with space goes.
 template <media::medium Medium>
 class partly_full {
  public:

@@ -1,14 +1,14 @@
 // The history of a store whose crashes may take the newest changes, but only these.
 //
-// A change returns its sequence, so the order of the changes that returned is known. The model checks that it is an order
-// that the calls allow. The sequence of a change under way is not known: it may be at any place that the others leave
-// free, or not be there. A crash may leave the state after any sequence that is not below the promised one.
+// A change returns its sequence, so the order of the changes that returned is known. The model checks that it is an
+// order that the calls allow. The sequence of a change under way is not known: it may be at any place that the others
+// leave free, or not be there. A crash may leave the state after any sequence that is not below the promised one.
 //
-// A read sees the state after one sequence: its moment, between its call and its return. When the run is over, all sequences
-// are known, and so are the moments that explain each read: no change that had returned before the call is behind the
-// moment, none that was called after the return is before it, and a read that is called after another one has returned
-// does not have an older moment. A batch is seen whole, since no moment lies within it. A snapshot is a read that may last:
-// all that is seen in it has one moment, between call and return of what made it.
+// A read sees the state after one sequence: its moment, between its call and its return. When the run is over, all
+// sequences are known, and so are the moments that explain each read: no change that had returned before the call is
+// behind the moment, none that was called after the return is before it, and a read that is called after another one
+// has returned does not have an older moment. A batch is seen whole, since no moment lies within it. A snapshot is a
+// read that may last: all that is seen in it has one moment, between call and return of what made it.
 #pragma once
 
 #include "checker/verify/prefix.hpp"
@@ -50,7 +50,8 @@ class prefix_model {
   std::string judge(const prefix_state& found);
   // What a read saw between the last `called` of the thread and now. Call it before `returned`.
   void saw(unsigned thread, std::vector<prefix_change> seen);
-  // The thread has made a snapshot in between, in place of its last one; call it before `returned`. And what it saw in it.
+  // The thread has made a snapshot in between, in place of its last one; call it before `returned`. And what it saw in
+  // it.
   void held(unsigned thread);
   void saw_in_snapshot(unsigned thread, std::span<const prefix_change> seen);
   // "" or which read no order of the operations explains. REQUIRES: nothing is under way.

@@ -36,8 +36,8 @@ std::string prefix_runner::plan() {
   const bool syncs = source.one_in(2);
   std::uint64_t looks = 0;
   const bool alone = options.threads == 1;
-  // Threads collide if most operations are about two keys. The first thread takes snapshots and looks at them at once, the
-  // others rearrange what it and they read.
+  // Threads collide if most operations are about two keys. The first thread takes snapshots and looks at them at once,
+  // the others rearrange what it and they read.
   const bool few_keys = options.pauses && options.keys < prefix_keys;
   bool has_just_held = false;
   const auto a_key = [&] {

@@ -1,8 +1,8 @@
 // The functions of a shared object that a campaign has reached, by their accesses to memory.
 //
-// The machine marks the place of every access that it sees; the disassembly of the object has the places of all. A function
-// without a single access to shared memory is not counted. Functions that the compiler has inlined are counted by
-// themselves: the debug information names them.
+// The machine marks the place of every access that it sees; the disassembly of the object has the places of all. A
+// function without a single access to shared memory is not counted. Functions that the compiler has inlined are counted
+// by themselves: the debug information names them.
 #pragma once
 
 #include "checker/simulator/machine/machine.hpp"

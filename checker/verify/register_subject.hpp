@@ -2,9 +2,9 @@
 //
 //   const bool registered = pmlab::verify::register_subject<pmlab::indexes::cceh>();
 //
-// pmlab's own files with that line are compiled twice: by `pmlab_simulate`, into a shared object whose index runs on the
-// simulated machine, and as it is, into one whose index opens the images of crashes. Each compiles its own half only, which
-// `compiled_parts` selects. Another shared object has both halves.
+// pmlab's own files with that line are compiled twice: by `pmlab_simulate`, into a shared object whose index runs on
+// the simulated machine, and as it is, into one whose index opens the images of crashes. Each compiles its own half
+// only, which `compiled_parts` selects. Another shared object has both halves.
 #pragma once
 
 #include "checker/verify/image_medium.hpp"

@@ -9,7 +9,8 @@
 //   static constexpr blocks::geometry drive            of the drive that it is to run on
 //   static constexpr blocks::geometry second_drive     optional: of another drive
 //   static constexpr blocks::geometry small_drive      optional: in place of `drive`, one that is soon full
-//   my_store(Medium&, Drive&)                          opens it: recovery; with a second drive, my_store(Medium&, Drive&, Drive&)
+//   my_store(Medium&, Drive&)                          opens it: recovery; with a second drive, my_store(Medium&,
+//   Drive&, Drive&)
 //   bool write(first, data), void read(first, data)    and, where it has them, write_group, discard, check, held_bytes:
 //                                                      as verify::volume_target
 //
@@ -86,7 +87,8 @@ class typed_volume final : public volume_target {
   Store store_;
 };
 
-// As register_subject: each half is compiled by itself; a shared object that is loaded has both. `is_mutant`: see there.
+// As register_subject: each half is compiled by itself; a shared object that is loaded has both. `is_mutant`: see
+// there.
 template <template <class, class> class Store>
 bool register_volume(bool is_mutant = false) {
 #if defined(PMLAB_SIMULATED)

@@ -225,8 +225,9 @@ void index_runner::begin_phase() {
   if (phase_ == 0) prepare();
 }
 
-// Half of the operations move to keys that a change was under way on when the last phase ended, and to their neighbours:
-// what recovery has repaired lies there. A step moves, or not, by what it is: so it does if others are left out.
+// Half of the operations move to keys that a change was under way on when the last phase ended, and to their
+// neighbours: what recovery has repaired lies there. A step moves, or not, by what it is: so it does if others are left
+// out.
 void index_runner::work_where_it_crashed() {
   const std::vector<std::uint64_t> hot = judge_.kept_history().keys_under_way();
   if (hot.empty()) return;

@@ -78,7 +78,8 @@ class planner {
     return make_keys(kind_.reserves_sentinels && !tame ? key_set::dense : keys, count, source);
   }
 
-  // Keys that leave a common prefix at any of their bytes, most of them late: a compressed path is cut at several depths.
+  // Keys that leave a common prefix at any of their bytes, most of them late: a compressed path is cut at several
+  // depths.
   [[nodiscard]] key_list branching_keys(std::size_t count) {
     const std::uint64_t trunk = near_.next() & ~(std::uint64_t{3} << 62);
     key_list keys;
@@ -135,8 +136,8 @@ class planner {
     return before_one_of(splits, keys.size());
   }
 
-  // The same where an insert that takes another course shows it. Leaves no more keys than these rounds need: every state
-  // is searched for each of them.
+  // The same where an insert that takes another course shows it. Leaves no more keys than these rounds need: every
+  // state is searched for each of them.
   [[nodiscard]] std::size_t entries_before_a_change(key_list& keys) {
     const growth found = trial_(keys);
     const bool large = !found.large_changes.empty() && !source_.one_in(4);

@@ -51,8 +51,8 @@ struct round_options {
   unsigned reopenings = 0;
   // The process alone is killed then: what it stored is in the caches, and a later crash may lose it.
   bool kills = false;
-  std::vector<std::size_t>
-      steps{};  // not empty: only these of all operations, counted crash by crash, thread by thread
+  // Not empty: only these of all operations, counted crash by crash, thread by thread.
+  std::vector<std::size_t> steps{};
   bool crashes = true;
   crash_options crash{};
   flush_profile* profile = nullptr;  // counts flushes and fences; without crashes, with one thread

@@ -54,7 +54,8 @@ class round_runner : public runner {
 
   // Sets `phases_`. Returns the operations as text.
   virtual std::string plan() = 0;
-  // A crash has ended a phase, and `memory_` and the drives have what it left: sets `known_`. False: it cannot be known.
+  // A crash has ended a phase, and `memory_` and the drives have what it left: sets `known_`. False: it cannot be
+  // known.
   virtual bool know_content() {
     known_ = judge_.contents_of(explorer().image_of_kept());
     return true;

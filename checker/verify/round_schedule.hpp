@@ -14,15 +14,15 @@
 
 namespace pmlab::verify {
 
-// The sleeps of threads. Some operations of a store on drives are far longer than others: half of its rounds with pauses are
-// about that.
+// The sleeps of threads. Some operations of a store on drives are far longer than others: half of its rounds with
+// pauses are about that.
 [[nodiscard]] inline sleeps sleeps_of(const round_options& options, bool has_drives) noexcept {
   if (!options.pauses) return sleeps::anywhere;
   return has_drives && (mix_bits(options.schedule_seed) & 4) != 0 ? sleeps::over_operations : sleeps::before_changes;
 }
 
-// Null: it needs none. `has_threads`: the subject makes some of its own. `length`: the accesses of the round of this seed
-// without a pre-emption, for a bounded search.
+// Null: it needs none. `has_threads`: the subject makes some of its own. `length`: the accesses of the round of this
+// seed without a pre-emption, for a bounded search.
 [[nodiscard]] inline std::unique_ptr<operation_schedule> schedule_of(const round_options& options, bool has_threads,
                                                                      bool has_drives, std::uint64_t length) {
   if (options.threads == 1 && !has_threads) return nullptr;

@@ -29,13 +29,14 @@ enum class sleeps : std::uint8_t { anywhere, before_changes, over_operations };
 // thread may sleep, in the middle of an operation, while the others finish complete operations: this exposes readers to
 // half-done updates.
 //
-// `before_changes`: threads run longer, and sleep just before atomic changes and publications: these mostly follow a read
-// that they rely on. The others then have time for a change of the structure, which a random place seldom leaves them there.
+// `before_changes`: threads run longer, and sleep just before atomic changes and publications: these mostly follow a
+// read that they rely on. The others then have time for a change of the structure, which a random place seldom leaves
+// them there.
 //
-// `over_operations`: likewise, but each operation has the same chance to sleep, at one of its first changes or a later one,
-// and sleeps until the others have ended some operations. Where one operation has a thousand times the changes of another,
-// it would have a thousand times the sleeps, too, and no sleep of the short one would last as long as the long one. None is
-// at the end of a lock: the sleeper would keep the others from what they are to do meanwhile.
+// `over_operations`: likewise, but each operation has the same chance to sleep, at one of its first changes or a later
+// one, and sleeps until the others have ended some operations. Where one operation has a thousand times the changes of
+// another, it would have a thousand times the sleeps, too, and no sleep of the short one would last as long as the long
+// one. None is at the end of a lock: the sleeper would keep the others from what they are to do meanwhile.
 class random_schedule final : public operation_schedule {
  public:
   explicit random_schedule(std::uint64_t seed, sleeps how = sleeps::anywhere) : random_(seed), how_(how) {

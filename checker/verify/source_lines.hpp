@@ -9,8 +9,8 @@
 namespace pmlab::verify {
 
 // `text` with every {0x...} replaced by "file:line (function)" from addr2line; by the object and offset if that is not
-// installed. For inlined code, the innermost place that is no header of the system. In {0x...>0x...} the first is an address,
-// and its callers follow: they are on a line of their own.
+// installed. For inlined code, the innermost place that is no header of the system. In {0x...>0x...} the first is an
+// address, and its callers follow: they are on a line of their own.
 [[nodiscard]] std::string with_source_lines(std::string_view text);
 
 // A place in the source: of inlined code the innermost one, and those that it is inlined into.
@@ -29,8 +29,8 @@ struct source_frame {
 // The lines that a command of the shell prints.
 [[nodiscard]] std::vector<std::string> lines_of_command(const std::string& command);
 
-// "function (file:line)" of each return address, which are relative to the object at `path`; "": of the system. Empty: the
-// object cannot be read.
+// "function (file:line)" of each return address, which are relative to the object at `path`; "": of the system. Empty:
+// the object cannot be read.
 [[nodiscard]] std::vector<std::string> functions_at(const std::string& path,
                                                     const std::vector<std::uintptr_t>& addresses);
 

@@ -51,8 +51,8 @@ subject* find(std::string_view name) {
   return nullptr;
 }
 
-// The shared objects of this program lie beside it: the halves that run on the machine, and in a folder below those that
-// open images.
+// The shared objects of this program lie beside it: the halves that run on the machine, and in a folder below those
+// that open images.
 std::filesystem::path object_folder() {
   std::error_code failed;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);

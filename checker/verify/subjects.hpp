@@ -14,8 +14,8 @@ namespace pmlab::verify {
 std::string load_subject(const std::string& path);
 
 // The subject of this name, or the combination of subjects for a specification like cache(cceh,mode=parallel), with
-// their objects loaded from the folder beside the program, if they are not loaded yet. Throws pmlab::error: no subject has
-// this name (with the nearest), the specification is invalid.
+// their objects loaded from the folder beside the program, if they are not loaded yet. Throws pmlab::error: no subject
+// has this name (with the nearest), the specification is invalid.
 [[nodiscard]] const subject& find_subject(std::string_view name);
 
 }  // namespace pmlab::verify

@@ -1,5 +1,5 @@
-// A tiered store whose memtable is in persistent memory: nothing may be lost, on joint crash states of the memory and both
-// drives.
+// A tiered store whose memtable is in persistent memory: nothing may be lost, on joint crash states of the memory and
+// both drives.
 #include "checker/verify/tiered_subject.hpp"
 #include <pmlab/stores/tiered/memory.hpp>
 

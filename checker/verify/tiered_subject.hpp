@@ -1,5 +1,5 @@
-// A tiered store as a subject: eight keys, small drives, a small memory, tiny leaves, so that it ingests, spills, compacts,
-// splits and fills up.
+// A tiered store as a subject: eight keys, small drives, a small memory, tiny leaves, so that it ingests, spills,
+// compacts, splits and fills up.
 #pragma once
 
 #include "checker/verify/register_prefix.hpp"

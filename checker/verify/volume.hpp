@@ -1,7 +1,7 @@
 // A store of blocks under verification: one volume, opened on a memory and drives, behind virtual calls.
 //
-// Every block that is written carries the number of its write and its own address, in each of its words: a torn block, a
-// block of another place, and a block of an older write can all be told.
+// Every block that is written carries the number of its write and its own address, in each of its words: a torn block,
+// a block of another place, and a block of an older write can all be told.
 #pragma once
 
 #include <cstddef>

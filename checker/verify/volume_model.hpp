@@ -1,11 +1,11 @@
 // The history of a volume, chunk by chunk: crash images, and the volume at the end of a run, are checked against it.
 //
 // A chunk is a register of several words, of which each operation reads or writes some. The method is that of
-// history_model.hpp: while operations overlap, every possible course is kept, an answer rules out the courses that do not
-// give it, and a crash may leave each state that a course has reached, or reaches by letting more of the operations under
-// way take effect. So acknowledged writes are there, writes under way are there wholly or not at all, and an answer that a
-// reader saw stays true; unless reads outrun writes (volume_shape::reads_outrun). Its crash states are then judged by a
-// history without reads, and reads by the whole one.
+// history_model.hpp: while operations overlap, every possible course is kept, an answer rules out the courses that do
+// not give it, and a crash may leave each state that a course has reached, or reaches by letting more of the operations
+// under way take effect. So acknowledged writes are there, writes under way are there wholly or not at all, and an
+// answer that a reader saw stays true; unless reads outrun writes (volume_shape::reads_outrun). Its crash states are
+// then judged by a history without reads, and reads by the whole one.
 #pragma once
 
 #include "checker/verify/volume.hpp"

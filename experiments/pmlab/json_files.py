@@ -42,4 +42,4 @@ def _printable(value):
 
 def table_beside(path):
     """Where a table goes whose JSON goes to `path`: standard error, if that is standard output."""
-    return sys.stderr if path and is_standard_output(path) else sys.stdout
+    return sys.stderr if is_standard_output(path) else sys.stdout

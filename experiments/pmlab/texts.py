@@ -87,7 +87,8 @@ def _cannot_write(path, reason, remedy):
 
 
 def is_standard_output(path):
-    """Whether `path` is "-", or leads to what standard output leads to, as /dev/stdout does. Nothing mixes in /dev/null."""
+    """Whether `path` is "-", or leads to what standard output leads to, as /dev/stdout does. None leads nowhere, and in
+    /dev/null nothing mixes."""
     if path == STANDARD_OUTPUT:
         return True
     try:

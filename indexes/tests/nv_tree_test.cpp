@@ -268,7 +268,8 @@ TEST(nv_tree_inner_array, finds_the_block_of_every_key) {
   }
 }
 
-// Readers find every entry that stays, while others are added and removed in one place, so that arrays follow each other.
+// Readers find every entry that stays, while others are added and removed in one place, so that arrays follow each
+// other.
 TEST(nv_tree_inner_nodes, arrays_are_built_under_readers) {
   sync::epochs epochs(1);
   parts::inner_nodes nodes(epochs);

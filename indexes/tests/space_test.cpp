@@ -164,8 +164,8 @@ TYPED_TEST(space, of_what_one_in_twenty_is_left_of_under_a_reader) {
   stop = true;
   reader.join();
   EXPECT_EQ(wrong.load(), 0U);
-  // Blocks that waited for the reader are freed with those of the next erases: of four batches at least, as a reader that the
-  // system stopped in the middle of a search may have held back all of them.
+  // Blocks that waited for the reader are freed with those of the next erases: of four batches at least, as a reader
+  // that the system stopped in the middle of a search may have held back all of them.
   constexpr std::uint64_t others = 24'000;
   for (std::uint64_t key = 0; key < others; ++key) this->index_.upsert(key, ~key);
   for (std::uint64_t key = 0; key < others; ++key) this->index_.erase(key);

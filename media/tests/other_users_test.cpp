@@ -66,8 +66,8 @@ class other_users : public testing::Test {
 
 enum class maker_end : std::uint8_t { killed, made, untraceable };
 
-// Calls make() as nobody, in a child process that is killed at its `stops`-th stop: odd ones are before a system call,
-// even ones behind it.
+// Calls make() as a user without privileges, in a child process that is killed at its `stops`-th stop: odd ones are
+// before a system call, even ones behind it.
 maker_end kill_maker(int stops, const std::function<void()>& make) {
   const pid_t child = ::fork();
   if (child == 0) {

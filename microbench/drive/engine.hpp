@@ -28,13 +28,13 @@ struct repetition {
   std::vector<std::uint64_t> latencies;  // picoseconds
 };
 
-// For `time` picoseconds of the target's clock, after a warm-up of a tenth of it; at least 64 requests, unless that takes
-// ten times as long. On the first `bytes` of the device. Throws pmlab::error: the device fails a request.
+// For `time` picoseconds of the target's clock, after a warm-up of a tenth of it; at least 64 requests, unless that
+// takes ten times as long. On the first `bytes` of the device. Throws pmlab::error: the device fails a request.
 [[nodiscard]] repetition repeat_case(const drive_case& c, target& on, std::uint64_t bytes, std::uint64_t time,
                                      std::uint64_t seed);
 
-// All cases. Throws pmlab::error where there is no device to measure; an error in the middle ends the run, and the report
-// has the results so far.
+// All cases. Throws pmlab::error where there is no device to measure; an error in the middle ends the run, and the
+// report has the results so far.
 [[nodiscard]] suite_report run_suite(const run_options& options, const suite& s, target& on, bench::progress& shown);
 
 }  // namespace pmlab::drive

@@ -18,8 +18,8 @@ namespace pmlab::drive {
 // Requests a second, from fio's JSON. Throws pmlab::error: it names none.
 [[nodiscard]] double requests_per_s(const std::string& text, access what);
 
-// Runs fio through io_uring, or through libaio where that fails; returns requests a second. Throws pmlab::error with fio's
-// reasons: it failed by both.
+// Runs fio through io_uring, or through libaio where that fails; returns requests a second. Throws pmlab::error with
+// fio's reasons: it failed by both.
 [[nodiscard]] double run_fio(const std::string& fio, const drive_case& c, const std::string& path, std::uint64_t bytes,
                              double seconds);
 

@@ -1,5 +1,5 @@
-// Chunk stores whose records are on the drive itself, or are pairs of a key-value device: what they cost, and drives and
-// devices that fail.
+// Chunk stores whose records are on the drive itself, or are pairs of a key-value device: what they cost, and drives
+// and devices that fail.
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/counted.hpp>
 #include <pmlab/blocks/faulty.hpp>
@@ -321,7 +321,8 @@ TEST(ChunkStoreOnBlocks, a_poll_goes_on_with_a_write_that_waits_for_the_merge_of
 
 constexpr blocks::geometry flash_of_tests{.blocks = 4097, .block_bytes = 512};
 
-// A removal whose index write is done and fails: what is acknowledged for the volume afterwards is there, or nothing is.
+// A removal whose index write is done and fails: what is acknowledged for the volume afterwards is there, or nothing
+// is.
 TEST(ChunkStoreOnBlocks, a_failed_removal_loses_no_write_that_follows) {
   for (const bool drive_is_well : {true, false}) {
     faulty_drive device(1, torn);
@@ -551,7 +552,8 @@ TEST(ChunkStoreOnKv, a_failed_making_that_is_durable_is_undone_before_a_removal_
   EXPECT_THROW(static_cast<void>(store.volume("a")), error);
 }
 
-// A change fails, one after it succeeds, one after that fails: only then does the owner of the first one hold its blocks.
+// A change fails, one after it succeeds, one after that fails: only then does the owner of the first one hold its
+// blocks.
 TEST(ChunkStoreOnKv, blocks_of_a_failed_change_are_free_if_a_later_one_succeeded) {
   namespace parts = stores::detail::chunk_store;
   constexpr std::uint64_t key = std::uint64_t{1} << 40;

@@ -1,5 +1,5 @@
-// Damage of a chunk store: every bit of its headers and index blocks flipped. The answer is a right one, or one error that
-// names the damage.
+// Damage of a chunk store: every bit of its headers and index blocks flipped. The answer is a right one, or one error
+// that names the damage.
 //
 // PMLAB_TEST_STRIDE=1 flips each bit; by default each test opens its store a few thousand times.
 #include <pmlab/base/random.hpp>

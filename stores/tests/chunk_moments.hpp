@@ -1,5 +1,5 @@
-// Moments of a chunk store: the content of its drive, the session that its records know, and whether a store that is opened
-// answers right.
+// Moments of a chunk store: the content of its drive, the session that its records know, and whether a store that is
+// opened answers right.
 #pragma once
 
 #include <pmlab/base/random.hpp>

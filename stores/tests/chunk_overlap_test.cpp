@@ -156,8 +156,8 @@ TYPED_TEST(ChunkOverlap, a_read_sees_no_write_without_those_that_ended_before_it
   }
 }
 
-// One thread writes a chunk's blocks one by one, each time with the next number, and then all of them; other threads read
-// the chunk. In the order of writing the numbers of a snapshot fall by one at one place at most.
+// One thread writes a chunk's blocks one by one, each time with the next number, and then all of them; other threads
+// read the chunk. In the order of writing the numbers of a snapshot fall by one at one place at most.
 TYPED_TEST(ChunkOverlap, a_chunk_is_read_as_of_one_moment) {
   for (const auto& shape : {torn, whole}) {
     typename TypeParam::template on<blocks::memory> container;

@@ -1,5 +1,5 @@
-// Sessions of a chunk store: drive and records of one moment, of different ones, of copies that were both used; stores of
-// releases before. The answer is a right one, or one error that names the older part.
+// Sessions of a chunk store: drive and records of one moment, of different ones, of copies that were both used; stores
+// of releases before. The answer is a right one, or one error that names the older part.
 #include <pmlab/base/checksum.hpp>
 #include <pmlab/base/hash.hpp>
 #include <pmlab/base/random.hpp>
@@ -110,8 +110,8 @@ TEST(ChunkSessions, one_that_was_promised_only_is_no_damage) {
   EXPECT_TRUE(store::open(pool, device, tiny).check().ok());
 }
 
-// Drive and records of a release before, which kept numbers without marks: each pair that it could leave opens once, and
-// no other.
+// Drive and records of a release before, which kept numbers without marks: each pair that it could leave opens once,
+// and no other.
 TEST(ChunkSessions, one_of_a_release_before_opens) {
   struct pair {
     std::uint64_t drive;

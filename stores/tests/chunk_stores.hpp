@@ -195,8 +195,8 @@ struct records_in_pairs {
   }
 };
 
-// Fails the next put or erase, behind `skip` others, where `next` asks for it: before it is made, or after that; or answers
-// that the device is full.
+// Fails the next put or erase, behind `skip` others, where `next` asks for it: before it is made, or after that; or
+// answers that the device is full.
 struct failing_pairs {
   enum class when : std::uint8_t { never, before, after, full };
   pairs_type& inner;

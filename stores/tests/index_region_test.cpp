@@ -150,7 +150,8 @@ TEST(IndexRegion, a_place_that_was_forgotten_is_no_damage) {
   EXPECT_NE(message_of([&] { region.load(true); }).find("index block 5"), std::string::npos);
 }
 
-// A change fails, one after it succeeds, one after that fails: only then does the owner of the first one hold its blocks.
+// A change fails, one after it succeeds, one after that fails: only then does the owner of the first one hold its
+// blocks.
 TEST(IndexRegion, blocks_of_a_failed_change_are_free_if_a_later_one_succeeded) {
   faulty_drive drive(std::uint64_t{3}, torn);
   parts::free_map free;

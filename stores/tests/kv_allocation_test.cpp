@@ -1,5 +1,6 @@
-// A key-value device whose process runs out of memory, at each allocation of each operation: what was answered is there,
-// what failed has changed nothing, and everything works again when there is memory, in this process and behind an opening.
+// A key-value device whose process runs out of memory, at each allocation of each operation: what was answered is
+// there, what failed has changed nothing, and everything works again when there is memory, in this process and behind
+// an opening.
 #include <pmlab/base/hash.hpp>
 #include <pmlab/base/random.hpp>
 #include <pmlab/cache/eviction/eviction.hpp>

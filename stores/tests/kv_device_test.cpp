@@ -1,5 +1,5 @@
-// A key-value device against pairs in a map: on DRAM and in a pool, with hashes that collide, reopened, full, with a flash
-// that fails, with threads; its iterators; its amplification.
+// A key-value device against pairs in a map: on DRAM and in a pool, with hashes that collide, reopened, full, with a
+// flash that fails, with threads; its iterators; its amplification.
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/counted.hpp>
 #include <pmlab/blocks/faulty.hpp>
@@ -342,8 +342,8 @@ TEST(KvLocalTables, spare_the_index_most_changes_of_keys_that_are_overwritten) {
   const deferral without = defer(false, false);
   const deferral local = defer(true, false);
   const deferral both = defer(true, true);
-  // The same on every machine. A key's first overwrite, and each one after it was moved, changes a table only; the index
-  // changes when the record is moved.
+  // The same on every machine. A key's first overwrite, and each one after it was moved, changes a table only; the
+  // index changes when the record is moved.
   EXPECT_EQ(without.puts.deferred, 0U);
   EXPECT_EQ(local.puts.deferred, 20000U);
   EXPECT_EQ(without.puts.index_changes, 30957U) << "1.55 for each overwrite: when it is made, and if it is moved";
@@ -536,8 +536,8 @@ TEST(KvIterator, is_refused_beyond_sixteen_and_does_not_outlive_the_device) {
 
 // ---- rebuilding
 
-// The memory is lost. All pairs that were moved to flash are there with their last values, deleted keys only where nothing
-// on flash shows that they are deleted, and the device goes on.
+// The memory is lost. All pairs that were moved to flash are there with their last values, deleted keys only where
+// nothing on flash shows that they are deleted, and the device goes on.
 template <class Device>
 void is_rebuilt(std::uint64_t seed) {
   SCOPED_TRACE("replay with PMLAB_KV_SEED=" + std::to_string(seed));
@@ -645,8 +645,8 @@ TEST(KvRebuild, goes_on_though_the_flash_is_full_of_copies) {
   }
 }
 
-// Deleted keys are back, and all superblocks are full of them. The device takes deletions, and goes on when the write buffer
-// has room for the rest of a superblock.
+// Deleted keys are back, and all superblocks are full of them. The device takes deletions, and goes on when the write
+// buffer has room for the rest of a superblock.
 TEST(KvRebuild, goes_on_when_keys_are_deleted_though_all_of_the_flash_is_live) {
   splitmix64 random(seed_or(111));
   flash on(1, small_flash);
@@ -1157,7 +1157,8 @@ TEST(KvDevice, never_serves_a_damaged_byte) {
   EXPECT_EQ(damaged, 1U) << "a damaged record was overwritten, and its key reads as another's or as absent";
 }
 
-// A write was lost, and its place has an older record of the same key, whole: as if the superblock had not been filled again.
+// A write was lost, and its place has an older record of the same key, whole: as if the superblock had not been filled
+// again.
 TEST(KvDevice, does_not_serve_an_older_record_of_the_key_where_a_write_was_lost) {
   media::dram memory;
   flash on(1, small_flash);

@@ -1,5 +1,5 @@
-// A key-value device that was filled, over a grid of drives, memories and values: after half of the pairs are deleted, two
-// fifths of the first capacity can be stored again, in bounded work.
+// A key-value device that was filled, over a grid of drives, memories and values: after half of the pairs are deleted,
+// two fifths of the first capacity can be stored again, in bounded work.
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/counted.hpp>
 #include <pmlab/blocks/memory.hpp>
@@ -72,8 +72,8 @@ class filled {
     device_.reset();
     device_ = std::make_unique<held>(memory_, on_, options_);
   }
-  // Until it is full for the least values, too, and for each of some keys: where the memory is full, it is so for keys of
-  // one part of the index first. Returns the bytes that the pairs take on the drive.
+  // Until it is full for the least values, too, and for each of some keys: where the memory is full, it is so for keys
+  // of one part of the index first. Returns the bytes that the pairs take on the drive.
   std::uint64_t fill() {
     std::uint64_t bytes = 0;
     int refused = 0;
@@ -212,9 +212,9 @@ TEST(KvFull, two_fifths_of_the_capacity_are_stored_again_when_half_is_deleted) {
   RecordProperty("written", std::to_string(all.written));
 }
 
-// The memory is full before the drive: a put that is refused leaves nothing behind, neither a bucket nor a page of it, and
-// two fifths can be stored again. Keys of a full part of the index are in others then: they are found, and deleted, and
-// found again when the device is opened or rebuilt.
+// The memory is full before the drive: a put that is refused leaves nothing behind, neither a bucket nor a page of it,
+// and two fifths can be stored again. Keys of a full part of the index are in others then: they are found, and deleted,
+// and found again when the device is opened or rebuilt.
 TEST(KvFull, a_put_that_finds_no_memory_takes_none) {
   int refused = 0;
   double worst_share = 1;
@@ -252,8 +252,8 @@ struct refusing_hash : stores::detail::kv_ssd::default_hash {
   using index = verify::partly_full<Medium>;
 };
 
-// Keys whose chain finds no space for them: they are found, overwritten, deleted and iterated over as others, also behind
-// an opening that replays their overwrites, and in a memory that was rebuilt.
+// Keys whose chain finds no space for them: they are found, overwritten, deleted and iterated over as others, also
+// behind an opening that replays their overwrites, and in a memory that was rebuilt.
 TEST(KvFull, keys_in_outlying_slots_are_as_others) {
   using refusing_device = stores::kv_device<media::dram, flash, refusing_hash>;
   splitmix64 random(seed_or(53));
@@ -314,7 +314,8 @@ struct one_hash {
   }
 };
 
-// More keys of one hash than a chain has slots, in a memory that was full: they are refused, and no other chain changes.
+// More keys of one hash than a chain has slots, in a memory that was full: they are refused, and no other chain
+// changes.
 TEST(KvFull, a_chain_that_is_full_refuses_its_keys_in_a_memory_that_was_full) {
   media::dram memory;
   flash on(1U, blocks::geometry{.blocks = 4096, .block_bytes = 512});

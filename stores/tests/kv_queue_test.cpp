@@ -1,6 +1,6 @@
-// The queue of a key-value device against pairs in a map, with garbage collection beside it, threads, a flash that fails, a full
-// device; that its reads overlap and hold no lock. The time of a key-value SSD: docs/drive-profiles.md has the table of
-// published cells that this test makes.
+// The queue of a key-value device against pairs in a map, with garbage collection beside it, threads, a flash that
+// fails, a full device; that its reads overlap and hold no lock. The time of a key-value SSD: docs/drive-profiles.md
+// has the table of published cells that this test makes.
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/counted.hpp>
 #include <pmlab/blocks/faulty.hpp>
@@ -210,8 +210,8 @@ TEST(KvQueue, agrees_with_a_map) {
 }
 TEST(KvQueue, agrees_with_a_map_when_hashes_collide) { agrees_with_a_map<colliding>(seed_or(4)); }
 
-// The bytes that an append has read are those of a value that was replaced meanwhile: the key's newest record lies at the
-// same units, and the superblock was filled again. It happens for some numbers of changes in between.
+// The bytes that an append has read are those of a value that was replaced meanwhile: the key's newest record lies at
+// the same units, and the superblock was filled again. It happens for some numbers of changes in between.
 TEST(KvQueue, reads_again_when_a_place_has_another_record) {
   std::size_t collected = 0;
   for (int changes = 1; changes <= 140; ++changes) {
@@ -460,8 +460,8 @@ constexpr std::array<std::array<double, 5>, 5> published{{{135, 146, 87, 120, 14
 // On which the four parameters were fitted: (size, load).
 constexpr std::array<std::pair<std::size_t, std::size_t>, 5> fitted{{{0, 0}, {4, 0}, {0, 1}, {4, 1}, {0, 2}}};
 
-// Thousands per second of each load, at depth 64, on a drive that has room: a load of 10,000 keys, then 10,000 operations on
-// keys at random of each other load.
+// Thousands per second of each load, at depth 64, on a drive that has room: a load of 10,000 keys, then 10,000
+// operations on keys at random of each other load.
 std::array<double, 5> measure(const blocks::drive_profile& profile, std::size_t value_bytes) {
   constexpr std::uint64_t records = 10'000;
   constexpr unsigned depth = 64;

@@ -1,5 +1,5 @@
-// Memory that runs out at each allocation of each operation of a tiered store: a change that throws is not made, a change
-// that returns is; the store answers, opens again and is well.
+// Memory that runs out at each allocation of each operation of a tiered store: a change that throws is not made, a
+// change that returns is; the store answers, opens again and is well.
 #include <pmlab/base/random.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/stores/tiered.hpp>

@@ -1,5 +1,6 @@
-// Damage of a tiered store: every bit of its headers, manifests, log groups, pages and values flipped; drives and memory of
-// different moments; a store of the layout before. The answer is a right one, or one error that names the damage.
+// Damage of a tiered store: every bit of its headers, manifests, log groups, pages and values flipped; drives and
+// memory of different moments; a store of the layout before. The answer is a right one, or one error that names the
+// damage.
 //
 // PMLAB_TEST_STRIDE=1 flips each bit of each block; by default each test opens its store a few thousand times.
 #include <pmlab/base/random.hpp>
@@ -416,8 +417,8 @@ TEST(TieredDamage, HalvesOfTwoCopiesThatWereBothUsed) {
   }
 }
 
-// Writes that fail, and are on a drive nevertheless: each key has its last acknowledged value, or that of a later change
-// which failed.
+// Writes that fail, and are on a drive nevertheless: each key has its last acknowledged value, or that of a later
+// change which failed.
 TEST(TieredDamage, AFailedAnswerOfADriveUndoesNothingThatIsAcknowledged) {
   std::uint64_t failed = 0, opened = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {

@@ -404,8 +404,8 @@ std::uint64_t heap_bytes() {
   return now.uordblks + now.hblkhd;
 }
 
-// A load of ten times the limit, and reads of all of it. The figure of the allocator has buffers of segments, too, which the
-// store's own figure does not have.
+// A load of ten times the limit, and reads of all of it. The figure of the allocator has buffers of segments, too,
+// which the store's own figure does not have.
 TEST(TieredCache, TheHeapStaysBelowTheLimit) {
   blocks::memory fast({.blocks = 4096, .block_bytes = 4096});
   blocks::memory large({.blocks = 12288, .block_bytes = 4096});

@@ -1,5 +1,5 @@
-// A tiered store against a std::map: batches, snapshots, cursors, reopened and crashed, full, on drives that fail; and the
-// bound of the loss on a virtual clock.
+// A tiered store against a std::map: batches, snapshots, cursors, reopened and crashed, full, on drives that fail; and
+// the bound of the loss on a virtual clock.
 #include <pmlab/base/random.hpp>
 #include <pmlab/stores/tiered.hpp>
 
@@ -675,7 +675,8 @@ TEST(Tiered, LeavesSplitAndAnswerInBothDirections) {
   expect_sound(*db);
 }
 
-// Leaf values lie in the order of keys: a walk reads those of a block once, and blocks that follow one another together.
+// Leaf values lie in the order of keys: a walk reads those of a block once, and blocks that follow one another
+// together.
 TEST(Tiered, AWalkReadsNeighbouringValuesTogether) {
   machine m(4096, 4096);
   auto db = m.open();
@@ -695,7 +696,8 @@ TEST(Tiered, AWalkReadsNeighbouringValuesTogether) {
   EXPECT_LT(reads, right.size() / 20);
 }
 
-// A walk whose read failed goes on: behind the key whose value it was, or where it was. No key is lost, and none comes twice.
+// A walk whose read failed goes on: behind the key whose value it was, or where it was. No key is lost, and none comes
+// twice.
 TEST(Tiered, AWalkGoesOnBehindAFailedRead) {
   machine m(2048, 2048);
   splitmix64 random(15);
@@ -825,8 +827,8 @@ TEST(Tiered, FullInTheMiddleOfASpillOfUnequalValues) {
   });
 }
 
-// Overwrites `keys` keys of `key_bytes` bytes, alone and in batches, with values of `value_bytes`. The old versions fill the
-// drives many times over.
+// Overwrites `keys` keys of `key_bytes` bytes, alone and in batches, with values of `value_bytes`. The old versions
+// fill the drives many times over.
 void overwrite_a_few(std::uint64_t seed, machine& m, const stores::tiered_options& options, std::uint64_t keys,
                      std::size_t key_bytes, std::size_t value_bytes) {
   splitmix64 random(seed);

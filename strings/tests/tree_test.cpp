@@ -224,7 +224,8 @@ TEST(tree_of_strings, counts_what_operations_read_and_flush) {
   const cost find = cost_of(medium, keys.size(), [&](std::size_t i) { EXPECT_EQ(index.find(keys[i]), i); });
   const cost update = cost_of(medium, keys.size(), [&](std::size_t i) { index.update(keys[i], i); });
   const cost absent = cost_of(medium, keys.size(), [&](std::size_t i) { EXPECT_FALSE(index.find(keys[i] + "?")); });
-  // A line of the root, one or two of the node below, one or two of another one for a third of the keys, and the record.
+  // A line of the root, one or two of the node below, one or two of another one for a third of the keys, and the
+  // record.
   EXPECT_LE(find.lines_read, 4.0);
   EXPECT_GE(find.lines_read, 3.0);
   EXPECT_NEAR(absent.lines_read, find.lines_read, 0.01);

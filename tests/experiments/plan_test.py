@@ -101,7 +101,8 @@ class Plan(unittest.TestCase):
     def test_quick_cells_do_not_fit_into_caches(self):
         """And those of a real clock are repeated. Not those that count answers, or have sizes as their axis."""
         bytes_of_entry = 27  # at least, of any index here
-        # The ratio of data to all caches, with most threads, where caches are smaller: the paper has 24 with one thread.
+        # The ratio of data to all caches, with most threads, where caches are smaller: the paper has 24 with one
+        # thread.
         ratios = {"hybrid": 7, "adaptive_hybrid": 10, "cache": 20, "cache_parallel": 20, "adaptive_cache": 15}
         # One thread has smaller caches: those of two cores, without the second one's own.
         of_one_thread = {"which_index": 5 * DEVICE_CACHE_BYTES // 2 // bytes_of_entry, "which_strings": 5 * DEVICE_CACHE_BYTES // 2 // 90}

@@ -44,6 +44,15 @@ class CheckWords(PlantedTree):
         self.assert_found(self.check("a.hpp", "int bytes = 0;  // of DRAM\n"), "a.hpp:1:", "write: the noun first")
         self.plant("a.hpp", SOUND_CODE)
         self.assert_found(self.check("a.py", "LEVEL = 0.05  # of the test\n"), "a.py:1:")
+        self.assert_found(self.check("a.py", "LEVEL = 1 / 20  # of the test\n"), "a.py:1:")
+        self.assert_found(self.check("a.py", "SIGN = '#'  # of a comment\n"), "a.py:1:")
+
+    def test_long_comment(self):
+        for path, sign in (("a.hpp", "//"), ("a.py", "#"), ("a.sh", "#")):
+            words = "word " * 23
+            self.assert_clean(self.check(path, f"{sign} {words}\n"))
+            self.assert_found(self.check(path, f"{sign} {words}and more\n"), f"{path}:1: a comment of 12", "at most 120")
+            self.assert_clean(self.check(path, f"text('{words}', '{words}')\n"))
 
     def test_of_inside_a_sentence(self):
         self.assert_clean(self.check("a.hpp", "// The bytes of a value,\n// of DRAM.\nint OfBytes;  // bytes of DRAM\nsay(Of(bytes));\n"))

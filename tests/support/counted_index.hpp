@@ -73,8 +73,8 @@ shares measure(counted_index<Index>& counted, const std::vector<std::uint64_t>& 
   return result;
 }
 
-// The costs of all changes of each of the keys, in a row: of new keys, of known ones, of an insert of a known one, and of
-// erases of known and absent ones.
+// The costs of all changes of each of the keys, in a row: of new keys, of known ones, of an insert of a known one, and
+// of erases of known and absent ones.
 struct costs_of_changes {
   shares inserts, updates, upserts, rejected, erases, absent;
 };

@@ -29,8 +29,8 @@ struct event {
 };
 
 // "" if the events of one key, on which `start` was when the first was called, are linearizable; otherwise the events
-// around the one that no order can place. At most history_model::most_threads of them overlap; their `thread` is for the
-// message alone.
+// around the one that no order can place. At most history_model::most_threads of them overlap; their `thread` is for
+// the message alone.
 [[nodiscard]] inline std::string why_not_linearizable(const std::vector<event>& history, const key_state& start) {
   struct instant {
     std::uint64_t time;

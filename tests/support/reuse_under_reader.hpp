@@ -13,8 +13,8 @@
 
 namespace pmlab::tests {
 
-// Inserts and erases 2000 keys again and again, others in each cycle, so that the same nodes hold other keys then, while
-// another thread finds and scans. Returns how many of its answers were wrong.
+// Inserts and erases 2000 keys again and again, others in each cycle, so that the same nodes hold other keys then,
+// while another thread finds and scans. Returns how many of its answers were wrong.
 template <class Index>
 [[nodiscard]] std::uint64_t wrong_reads_while_nodes_change_hands(Index& index) {
   constexpr std::uint64_t range = 100'000;

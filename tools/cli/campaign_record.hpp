@@ -1,6 +1,8 @@
-// The record of a campaign over a range of seeds: `pmlab verify --seeds A..B --out FOLDER`. docs/cluster.md describes it.
+// The record of a campaign over a range of seeds: `pmlab verify --seeds A..B --out FOLDER`. docs/cluster.md describes
+// it.
 //
-//   FOLDER/campaign.json   options, counts and violations: the same, byte for byte, wherever and whenever it was made, and
+//   FOLDER/campaign.json   options, counts and violations: the same, byte for byte, wherever and whenever it was made,
+//   and
 //                          however often it was interrupted. `pmlab merge` adds up those of several ranges.
 //   FOLDER/manifest.json   all that differs by nature: host, date, seconds, the command as it was typed
 #pragma once
@@ -19,7 +21,8 @@ namespace pmlab::cli {
 class campaign_record {
  public:
   // `indexes`: the names, in their order. With `resume`, what the folder has of this campaign is kept. Throws
-  // pmlab::error: the folder holds a campaign, and not this one, or `resume` was not asked for; it cannot be written to.
+  // pmlab::error: the folder holds a campaign, and not this one, or `resume` was not asked for; it cannot be written
+  // to.
   campaign_record(const verify_request& request, const verify::campaign_options& options,
                   const std::vector<std::string>& indexes, const arguments& command_line);
   campaign_record(const campaign_record&) = delete;
@@ -29,7 +32,8 @@ class campaign_record {
   // The first seed of an index that is not verified yet; above the last of the range: none is left.
   [[nodiscard]] std::uint64_t next_seed(std::size_t index) const;
 
-  // Adds the round of seed `done`, and its violation if it has one. `replay`: the command that shows the violation again.
+  // Adds the round of seed `done`, and its violation if it has one. `replay`: the command that shows the violation
+  // again.
   void add(std::size_t index, const verify::round_counts& counts, std::uint64_t done, double seconds,
            const verify::violation* found, const std::string& replay);
 

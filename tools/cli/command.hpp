@@ -42,7 +42,8 @@ class text_options {
 [[nodiscard]] inline text_options texts_of(CLI::App& app) { return text_options(app); }
 
 // Adds an option whose text is understood as soon as it is read: parsed_texts_of(app)("--name", "default",
-// "VALUE: its meaning", read). The default is read first, unless it is empty. `read` throws pmlab::error for invalid text.
+// "VALUE: its meaning", read). The default is read first, unless it is empty. `read` throws pmlab::error for invalid
+// text.
 class parsed_text_options {
  public:
   explicit parsed_text_options(CLI::App& app) : app_(app) {}

@@ -37,7 +37,8 @@ struct request {
   bool list = false;
 };
 
-// Throws pmlab::error for an option that was given, but not its partner; or that was given beside what it has no part in.
+// Throws pmlab::error for an option that was given, but not its partner; or that was given beside what it has no part
+// in.
 void refuse_options_of_the_other_target(const CLI::App& app) {
   const auto is_given = [&app](const char* option) { return app.get_option(option)->count() > 0; };
   const bool has_device = is_given("--device");

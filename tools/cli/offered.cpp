@@ -9,8 +9,8 @@
 namespace pmlab::cli {
 namespace {
 
-// Descriptions have the form "VALUE: what it is for"; of flags, the second half alone. "dram | pmem:PATH" has a colon of
-// its own, which no space follows.
+// Descriptions have the form "VALUE: what it is for"; of flags, the second half alone. "dram | pmem:PATH" has a colon
+// of its own, which no space follows.
 offered_option option_of(const CLI::Option& o) {
   offered_option offered;
   offered.is_argument = o.get_positional();

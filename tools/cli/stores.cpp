@@ -1,4 +1,5 @@
-// `pmlab stores volumes` and `pmlab stores pairs`: the options. The runs are in stores_volumes.cpp and stores_pairs.cpp.
+// `pmlab stores volumes` and `pmlab stores pairs`: the options. The runs are in stores_volumes.cpp and
+// stores_pairs.cpp.
 #include "tools/cli/command.hpp"
 #include "tools/cli/stores_request.hpp"
 #include <pmlab/base/error.hpp>

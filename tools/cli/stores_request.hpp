@@ -1,4 +1,5 @@
-// What `pmlab stores volumes` and `pmlab stores pairs` are asked for. Each is planned, run and written in a file of its own.
+// What `pmlab stores volumes` and `pmlab stores pairs` are asked for. Each is planned, run and written in a file of its
+// own.
 #pragma once
 
 #include "tools/cli/command.hpp"

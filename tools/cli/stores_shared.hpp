@@ -122,8 +122,8 @@ template <class Options, class Measure>
 }
 
 // Measures the stores that were asked for; in virtual time, if the drive has it. An emulated medium of the plan's setup
-// is calibrated first. measure(options, names, progress): the outcome of these stores, which end before it returns. Throws
-// pmlab::error: nothing can be measured.
+// is calibrated first. measure(options, names, progress): the outcome of these stores, which end before it returns.
+// Throws pmlab::error: nothing can be measured.
 template <class Plan, class Measure>
 [[nodiscard]] auto run_stores(const stores_request& asked, Plan& p, Measure&& measure) {
   bench::progress shown(bench::progress::style_of_stderr(asked.quiet));

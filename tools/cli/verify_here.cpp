@@ -247,9 +247,9 @@ bool verify_one(const verify_request& request, const verify::subject& kind, std:
   return false;
 }
 
-// Every seed of the range that is not recorded yet. Each round has a process of its own, as its replay has: rounds before it
-// leave traces in a process (statics, first uses), and a range must have the same figures in however many parts it is
-// verified.
+// Every seed of the range that is not recorded yet. Each round has a process of its own, as its replay has: rounds
+// before it leave traces in a process (statics, first uses), and a range must have the same figures in however many
+// parts it is verified.
 void verify_seeds_of(const verify_request& request, const verify::subject& kind, std::size_t number,
                      campaign_record& record) {
   const seed_range range = *request.seeds;

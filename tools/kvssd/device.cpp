@@ -91,8 +91,8 @@ bool was_never_made(const device_files& at) {
   return !at.drive_is_block_device() && !at.drive_has_header() && at.drive_is_blank() && !at.has_whole_memory();
 }
 
-// Makes the device: its files have their names when both are complete. A failure leaves no file; a crash leaves files that
-// the next making removes, or completes.
+// Makes the device: its files have their names when both are complete. A failure leaves no file; a crash leaves files
+// that the next making removes, or completes.
 void make(const device_uri& uri, const device_files& at) {
   check_sizes(uri);
   const std::uint64_t bytes = memory_bytes(uri, uri.bytes);

@@ -10,8 +10,8 @@
 
 namespace pmlab::kvssd {
 
-// Opens or makes the device of a URI. Throws pmlab::error: no such file, open elsewhere, another version, damaged, full.
-// Thread safety: any operation from any thread.
+// Opens or makes the device of a URI. Throws pmlab::error: no such file, open elsewhere, another version, damaged,
+// full. Thread safety: any operation from any thread.
 class device {
  public:
   explicit device(const device_uri& uri);

@@ -9,10 +9,11 @@
 //
 // A making that was killed leaves the folder. Order of the last steps:
 //   (R1) the memory has its name  (R2) the drive has its name
-//   (R1) < (R2): a drive without a memory was never made here. Between them the new drive is in the folder, and its memory
+//   (R1) < (R2): a drive without a memory was never made here. Between them the new drive is in the folder, and its
+//   memory
 //   is not; the next `making` does the rest.
-// A memory for a drive that has its name already, of a rebuilding or of a block device, is the drive's only one when it is
-// complete, though it has no name yet: the next `making` gives it one.
+// A memory for a drive that has its name already, of a rebuilding or of a block device, is the drive's only one when it
+// is complete, though it has no name yet: the next `making` gives it one.
 #pragma once
 
 #include <pmlab/base/durable_name.hpp>
@@ -50,10 +51,11 @@ struct device_files {
   // It has no byte but zeros: releases before made the drive under its name. Reads all of it.
   [[nodiscard]] bool drive_is_blank() const;
 
-  // Gives the new files their names, durably; the drive only if it is new, too. Throws pmlab::error: none has its name then.
+  // Gives the new files their names, durably; the drive only if it is new, too. Throws pmlab::error: none has its name
+  // then.
   void name_new_ones(bool with_drive) const;
-  // Completes that where a crash interrupted it, and a rebuilding. Removes what a making left behind it. True: the memory of
-  // a rebuilding got its name. Throws pmlab::error.
+  // Completes that where a crash interrupted it, and a rebuilding. Removes what a making left behind it. True: the
+  // memory of a rebuilding got its name. Throws pmlab::error.
   bool finish() const;
   void remove_memory() const;
   // Throws pmlab::error: the memory is there, and another file cannot replace it.
@@ -64,8 +66,8 @@ struct device_files {
   std::vector<std::string> other_memories;
 };
 
-// The right to make files in the folder. Its beginning names those that are complete. It and its end remove the other files in
-// the folder, and the folder. The lock of a process ends with it.
+// The right to make files in the folder. Its beginning names those that are complete. It and its end remove the other
+// files in the folder, and the folder. The lock of a process ends with it.
 class making {
  public:
   // Throws pmlab::error: another one makes this device; the folder cannot be made.

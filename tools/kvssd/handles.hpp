@@ -2,9 +2,9 @@
 //
 // A handle that was closed keeps its memory, so that its use is an error and not a crash.
 //
-// Each call enters the handle that it uses, and an asynchronous request has entered it from its acceptance to the end of its
-// callback. Closing refuses further entries first, and then waits for those that are inside: so each request that was
-// accepted is performed, and has called back when closing returns.
+// Each call enters the handle that it uses, and an asynchronous request has entered it from its acceptance to the end
+// of its callback. Closing refuses further entries first, and then waits for those that are inside: so each request
+// that was accepted is performed, and has called back when closing returns.
 #pragma once
 
 #include "tools/kvssd/device.hpp"

@@ -31,8 +31,8 @@ class iterators {
     std::uint32_t entries = 0, bytes = 0;
     bool end = false;
   };
-  // no_room: `out` is too small for the next entry, which stays the next one. An exception loses no entry: those before it
-  // are returned first, and only a damaged one is left out by the next call.
+  // no_room: `out` is too small for the next entry, which stays the next one. An exception loses no entry: those before
+  // it are returned first, and only a damaged one is left out by the next call.
   [[nodiscard]] outcome next(std::uint8_t space, std::uint8_t handle, std::span<std::byte> out, filled& result);
 
  private:

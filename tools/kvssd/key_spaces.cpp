@@ -62,7 +62,8 @@ space_outcome key_spaces::make(std::string_view name, std::uint64_t capacity) {
 }
 
 // (N1) the name is marked < (N2) its pairs go < (N3) the name goes.
-// (N1) is the removal: what may fail comes before it, or is tried again later. A crash or a failure leaves a marked name.
+// (N1) is the removal: what may fail comes before it, or is tried again later. A crash or a failure leaves a marked
+// name.
 space_outcome key_spaces::remove(std::string_view name) {
   const std::scoped_lock lock(mutex_);
   const auto at = all_.find(name);

@@ -26,11 +26,11 @@ struct key_space {
 // Results of the functions that change key spaces.
 enum class space_outcome : std::uint8_t { done, exists, absent, is_open, full };
 
-// Thread safety: any operation from any thread. Durability: what a function returned stays true after a crash; a function
-// that throws has changed nothing.
+// Thread safety: any operation from any thread. Durability: what a function returned stays true after a crash; a
+// function that throws has changed nothing.
 //
-// A key space that is removed is gone at once; its pairs may follow later. Those that a failure or a crash left are removed
-// by the next `make`, `remove` or opening, and its id is not used before.
+// A key space that is removed is gone at once; its pairs may follow later. Those that a failure or a crash left are
+// removed by the next `make`, `remove` or opening, and its id is not used before.
 class key_spaces {
  public:
   static constexpr std::uint8_t most = 250;  // ids 0 to 249

@@ -17,8 +17,8 @@ struct device_uri {
   bool nvme_keys = false;    // mode=nvme: keys of 1 to 16 bytes
 };
 
-// "PATH", "PATH?size=1G&profile=p4610". Throws pmlab::error for an option that is not known, a size that is none, an empty
-// path.
+// "PATH", "PATH?size=1G&profile=p4610". Throws pmlab::error for an option that is not known, a size that is none, an
+// empty path.
 [[nodiscard]] device_uri parse_uri(std::string_view text);
 
 }  // namespace pmlab::kvssd

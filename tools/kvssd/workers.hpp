@@ -33,8 +33,8 @@ class workers {
   // True: the calling thread performs a request of some device, and is in its callback perhaps.
   [[nodiscard]] static bool is_one() noexcept { return is_worker; }
 
-  // Waits while `most_waiting` requests wait. A callback that gives a request does not wait: its thread makes room. Throws
-  // std::bad_alloc: the request was not accepted.
+  // Waits while `most_waiting` requests wait. A callback that gives a request does not wait: its thread makes room.
+  // Throws std::bad_alloc: the request was not accepted.
   void give(std::function<void()> request) {
     {
       std::unique_lock lock(mutex_);

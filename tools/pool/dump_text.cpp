@@ -169,8 +169,8 @@ class reader {
   bool is_cut_ = false;                     // the last line has no end
 };
 
-// The header of a root. `values`: of string keys; empty: these are numbers. Earlier releases read it, too, where its name
-// is text.
+// The header of a root. `values`: of string keys; empty: these are numbers. Earlier releases read it, too, where its
+// name is text.
 nlohmann::ordered_json header_of(const std::string& name, const bench::index_description& index,
                                  const std::string& values, std::size_t count, std::size_t roots_left) {
   const bool is_text = is_utf8(name);

@@ -8,9 +8,9 @@
 //   a81f user=17;cart=3
 //
 // Keys and values are unsigned decimal numbers, as programs and `sort -n`, `awk` and `join` read them. The header must
-// have "root" and "index"; "escaped": true, if the root's name is no UTF-8 and is written as printable() has it; "strings",
-// if keys are strings (strings_text.hpp); "entries" is optional and must equal the number of entries that follow.
-// "roots_left" is optional: at least so many roots follow. Each line of a root with
+// have "root" and "index"; "escaped": true, if the root's name is no UTF-8 and is written as printable() has it;
+// "strings", if keys are strings (strings_text.hpp); "entries" is optional and must equal the number of entries that
+// follow. "roots_left" is optional: at least so many roots follow. Each line of a root with
 // "entries" has its end. So a text that was cut off anywhere is noticed. Blank lines mean nothing.
 #pragma once
 

@@ -42,9 +42,9 @@ struct contents {
 // Throws as look_at does.
 [[nodiscard]] contents contents_of(const std::string& path, patience each = default_patience);
 
-// The roots `named`, as printable() shows them; all, if that is empty. Throws pmlab::error: there is none of that name, or this build cannot read
-// it, or it has the words of string keys, which belong to those only. An index of unknown layout may own blocks that
-// the others point to, so it can only be omitted by name.
+// The roots `named`, as printable() shows them; all, if that is empty. Throws pmlab::error: there is none of that name,
+// or this build cannot read it, or it has the words of string keys, which belong to those only. An index of unknown
+// layout may own blocks that the others point to, so it can only be omitted by name.
 [[nodiscard]] std::vector<root> chosen_roots(const contents& all, const std::vector<std::string>& named);
 
 // The root with the words of `strings`, which is of string keys; `strings` itself, if it is of numbers.

@@ -97,7 +97,8 @@ class unfinished_pool {
   }
 
  private:
-  // The kernel unlocks the pools of a killed process. A process of another container may have a number that is free here.
+  // The kernel unlocks the pools of a killed process. A process of another container may have a number that is free
+  // here.
   void remove_those_of_killed() const {
     const fs::path folder = folder_of(name_);
     const std::string begin = fs::path(name_).filename().string() + std::string(suffix);

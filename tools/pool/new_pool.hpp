@@ -32,8 +32,8 @@ struct new_root {
 
 // Makes the pool `path` of `bytes` bytes and inserts the entries, then checks every index and counts its entries. The
 // pool gets its name, durably, when all of that is done: before, it is PATH.filling-PROCESS-DIGITS. Throws
-// pmlab::error, and leaves nothing behind: a file exists already, an index that cannot live in a pool, no space, a pool too
-// small.
+// pmlab::error, and leaves nothing behind: a file exists already, an index that cannot live in a pool, no space, a pool
+// too small.
 void make_pool(const std::string& path, std::uint64_t bytes, const std::vector<new_root>& roots);
 
 // Throws pmlab::error: a file exists at `path`, or its folder does not. For use before the work.

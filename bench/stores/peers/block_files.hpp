@@ -1,9 +1,9 @@
 // Files on a block device, for peers that write files: names, extents, and a directory that survives a crash.
 //
 // The promises of an ordinary file system, and no more: `sync` makes a file's data, size and name durable, and all
-// changes of names that were made before it. Data that was not synced may be lost or not after a crash. There is no page
-// cache: reads go to the device, as with direct I/O; a file's last bytes wait in memory until a whole write unit is there
-// or the file is synced.
+// changes of names that were made before it. Data that was not synced may be lost or not after a crash. There is no
+// page cache: reads go to the device, as with direct I/O; a file's last bytes wait in memory until a whole write unit
+// is there or the file is synced.
 //
 //   block 0 .. 2C-1   the directory, twice: C blocks each, written in turn; the one with the higher sequence is valid
 //   block 2C ..       extents of files

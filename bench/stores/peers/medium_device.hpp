@@ -1,7 +1,7 @@
 // A block device in a medium: persistent memory as the fast device of a peer that knows blocks only.
 //
-// A write is a copy that goes around the caches, and a fence: durable when it completes. It takes the time that the medium
-// takes, in the thread that submits it, as a store to such memory does. A crash may leave any part of a block.
+// A write is a copy that goes around the caches, and a fence: durable when it completes. It takes the time that the
+// medium takes, in the thread that submits it, as a store to such memory does. A crash may leave any part of a block.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -26,8 +26,8 @@ class medium_device {
   static constexpr std::string_view layout_name = "medium_device";
   static constexpr std::uint32_t block_bytes = blocks::least_block_bytes;
 
-  // The device `layout_name` of `medium`, which outlives it; made with `bytes` bytes if there is none. Throws pmlab::error:
-  // no space, or it has another size.
+  // The device `layout_name` of `medium`, which outlives it; made with `bytes` bytes if there is none. Throws
+  // pmlab::error: no space, or it has another size.
   medium_device(Medium& medium, std::uint64_t bytes) : medium_(medium) {
     shape_ = {.blocks = bytes / block_bytes, .block_bytes = block_bytes, .atomic_bytes = 0, .volatile_cache = false};
     blocks::check_geometry(shape_, name());

@@ -39,8 +39,8 @@ constexpr std::size_t most_deferred = 256;  // units; more writes are redirected
 constexpr std::size_t deferred_batch = 32;  // units that are written to their places together
 constexpr unsigned least_drive_depth = 64;
 
-// Rows: 'x' and number of 32 units -> the places of these, each run with the checksums of its units; 'd' and unit -> the
-// data of a deferred write; 's' -> the sizes.
+// Rows: 'x' and number of 32 units -> the places of these, each run with the checksums of its units; 'd' and unit ->
+// the data of a deferred write; 's' -> the sizes.
 std::string key_of(char kind, std::uint32_t number) {
   return {kind, static_cast<char>(number >> 24), static_cast<char>(number >> 16), static_cast<char>(number >> 8),
           static_cast<char>(number)};
@@ -55,8 +55,8 @@ void check(const rocksdb::Status& s, const char* what) {
   if (!s.ok()) throw error(std::string("RocksDB cannot ") + what + ": " + s.ToString(), "give its device more room");
 }
 
-// As BlueStore has them, but for the sizes, which are those of its device: no compression, four write buffers, logs used
-// again.
+// As BlueStore has them, but for the sizes, which are those of its device: no compression, four write buffers, logs
+// used again.
 rocksdb::Options options_for(const blocks::any_device& meta, const rocksdb_meta_options& given) {
   rocksdb::Options o;
   o.create_if_missing = given.format;

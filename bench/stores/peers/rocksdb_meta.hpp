@@ -1,11 +1,11 @@
 // A peer of the chunk store: the algorithm of BlueStore, with RocksDB for its metadata.
 //
-// Data is redirected on write, in units of 4 KB or of the device's blocks, if these are larger. The places of an object's
-// blocks are rows of RocksDB, 32 blocks to a row. A write is done when its data is durable and then its rows are: the log
-// of RocksDB is synced once for all writes whose data became durable meanwhile, of all threads. A small overwrite may be
-// deferred instead: its data is a row, and is written to its place later. All places are cached in DRAM, free space is
-// rebuilt when the store is opened. There are no checksums of data, as in the chunk store; or, as BlueStore has them, one of
-// 4 bytes for each block, in its row, which each read compares.
+// Data is redirected on write, in units of 4 KB or of the device's blocks, if these are larger. The places of an
+// object's blocks are rows of RocksDB, 32 blocks to a row. A write is done when its data is durable and then its rows
+// are: the log of RocksDB is synced once for all writes whose data became durable meanwhile, of all threads. A small
+// overwrite may be deferred instead: its data is a row, and is written to its place later. All places are cached in
+// DRAM, free space is rebuilt when the store is opened. There are no checksums of data, as in the chunk store; or, as
+// BlueStore has them, one of 4 bytes for each block, in its row, which each read compares.
 //
 // What is written when:
 //   (B1) the data, to free units of the data device      (B2) the rows that name them, in one synced batch

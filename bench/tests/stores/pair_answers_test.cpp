@@ -383,7 +383,8 @@ TEST(KeyPlan, RecordsAndInsertsShareTheRanks) {
   }
 }
 
-// The loads of the notes on key-value SSDs: 10 to 20 % of uniform puts, and about 80 % of zipfian ones, meet a key again.
+// The loads of the notes on key-value SSDs: 10 to 20 % of uniform puts, and about 80 % of zipfian ones, meet a key
+// again.
 TEST(PairAnswers, LoadsWithRepeatedKeys) {
   for (const auto& [pattern, least, most] : {std::tuple{pair_order::uniform, 0.10, 0.20},
                                              {pair_order::zipfian, 0.70, 0.85},

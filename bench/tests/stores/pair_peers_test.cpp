@@ -1,5 +1,5 @@
-// The peers among the stores of pairs, through the interface of the benchmark: answers against std::map, over reopening;
-// bytes on the drives against the store's own statistics; what they refuse.
+// The peers among the stores of pairs, through the interface of the benchmark: answers against std::map, over
+// reopening; bytes on the drives against the store's own statistics; what they refuse.
 #include "bench/stores/pair_peers.hpp"
 #include "bench/stores/cached_pair_subject.hpp"
 

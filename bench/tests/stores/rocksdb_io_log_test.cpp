@@ -1,5 +1,6 @@
-// RocksDB on a recorded device: with synced writes each state that a crash may have left opens, and has each acknowledged
-// write; without sync, a state that lacks one is found. A check of the recorder and of the files below RocksDB.
+// RocksDB on a recorded device: with synced writes each state that a crash may have left opens, and has each
+// acknowledged write; without sync, a state that lacks one is found. A check of the recorder and of the files below
+// RocksDB.
 #include "checker/verify/io_log_states.hpp"
 #include "bench/stores/peers/rocksdb_files.hpp"
 #include "support/temporary_folder.hpp"

@@ -1,8 +1,8 @@
 // A check that has been started once: for each state it is copied where main would begin.
 //
-// Most of the time of a small check goes into loading its libraries. This object, loaded into the check, stands before its
-// main: it says that it is ready, and for each byte from pmlab makes a copy of the process, which calls main; the copy's
-// end, as waitpid has it, goes back to pmlab.
+// Most of the time of a small check goes into loading its libraries. This object, loaded into the check, stands before
+// its main: it says that it is ready, and for each byte from pmlab makes a copy of the process, which calls main; the
+// copy's end, as waitpid has it, goes back to pmlab.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>

@@ -28,8 +28,8 @@ struct locked {
 // REQUIRES of these: the lock.
 void append(event what, std::uint64_t at, std::uint64_t length, std::uint32_t stack, const void* payload = nullptr,
             std::size_t bytes = 0) noexcept;
-// The calls that led here, without the recorder's own. The number of one that was seen before is the same. `interrupted`:
-// the instruction that a signal has interrupted; 0: none has.
+// The calls that led here, without the recorder's own. The number of one that was seen before is the same.
+// `interrupted`: the instruction that a signal has interrupted; 0: none has.
 [[nodiscard]] std::uint32_t this_stack(std::uintptr_t interrupted = 0) noexcept;
 // The objects that are loaded now and were not before.
 void append_objects() noexcept;

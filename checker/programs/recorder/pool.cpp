@@ -203,8 +203,8 @@ bool are_almost_all_open() noexcept {
   return open_count + pages_of_an_instruction > most_open;
 }
 
-// A store of another thread may come until the page is closed: recorded before, it would be lost until the next step here,
-// and its flush would be taken for one of nothing.
+// A store of another thread may come until the page is closed: recorded before, it would be lost until the next step
+// here, and its flush would be taken for one of nothing.
 void close_pages(bool streaming, std::uint32_t stack) noexcept {
   for (std::size_t i = 0; i < open_count; ++i) protect(open_pages[i], page_bytes, PROT_READ);
   record_changes(streaming, stack);

@@ -1,8 +1,9 @@
 // The program's stores: each faults, and is then executed alone.
 //
-// A store to the pool raises SIGSEGV. The handler opens the page and sets the processor's trap flag, so that exactly this
-// instruction is executed and raises SIGTRAP. That handler records the words that differ, and closes the page. A store of
-// another thread to the open page, in this short time, is recorded with it: no store is lost, only its place in the order.
+// A store to the pool raises SIGSEGV. The handler opens the page and sets the processor's trap flag, so that exactly
+// this instruction is executed and raises SIGTRAP. That handler records the words that differ, and closes the page. A
+// store of another thread to the open page, in this short time, is recorded with it: no store is lost, only its place
+// in the order.
 #include "checker/programs/recorder/steps.hpp"
 
 #include "checker/programs/recorder/flush_code.hpp"

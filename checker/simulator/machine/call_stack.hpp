@@ -12,8 +12,8 @@ namespace pmlab::simulator {
 // Enough to leave the machine's and the library's own frames behind.
 inline constexpr std::size_t usual_callers = 24;
 
-// The return addresses of the calling fiber from the one that is `first` on, at most `most`. Only `first`: the fiber has no
-// frame that returns there.
+// The return addresses of the calling fiber from the one that is `first` on, at most `most`. Only `first`: the fiber
+// has no frame that returns there.
 [[nodiscard]] inline std::vector<const void*> callers_behind(const void* first, std::size_t most = usual_callers) {
   struct walk {
     const void* first;

@@ -27,7 +27,8 @@ namespace detail {
 
 }  // namespace detail
 
-// "{0x...|0x...}": an address, its caller, and so on. The report names the first one that is not of the library's blocks.
+// "{0x...|0x...}": an address, its caller, and so on. The report names the first one that is not of the library's
+// blocks.
 [[nodiscard]] inline std::string code_address(std::span<const void* const> callers) {
   return detail::code_addresses(callers, "|");
 }

@@ -1,5 +1,5 @@
-// What the machine does with stores, flushes and fences: with one host they go to the memory, with several to the caches
-// of the host on which they run.
+// What the machine does with stores, flushes and fences: with one host they go to the memory, with several to the
+// caches of the host on which they run.
 #include "checker/simulator/machine/code_address.hpp"
 #include "checker/simulator/machine/machine.hpp"
 
@@ -47,7 +47,8 @@ void machine::put_publication(persistent_memory& m, std::span<const pmlab_change
   for_each_word([&](std::uintptr_t word) { hosts_->after_publication(word, caller); });
 }
 
-// Before an access: the host may see another version of the line from now on. The thread's waiting stores stay above it.
+// Before an access: the host may see another version of the line from now on. The thread's waiting stores stay above
+// it.
 void machine::meet_other_hosts(std::uintptr_t address, std::size_t bytes) {
   const bool watched = std::exchange(watching_, false);
   const bool waiting = buffering_ && !current_->stores.empty();

@@ -25,7 +25,7 @@ void for_each_line_of(std::size_t offset, std::size_t bytes, Visit&& visit) {
   }
 }
 
-// Of the bytes [first, end) of a line, those in this word.
+// The bytes [first, end) of a line, as a mask of this word.
 std::uint64_t mask_of(std::size_t word, std::size_t first, std::size_t end) noexcept {
   std::uint64_t mask = 0;
   for (std::size_t byte = 0; byte < sizeof mask; ++byte)
@@ -280,12 +280,12 @@ void hosts::turn_ends() {
   }
 }
 
-// ---- invalidations, and what goes around the caches ----
+// ---- invalidations, and stores around the caches ----
 
 void hosts::invalidated(invalidation_list& lines) {
   for (const std::uint32_t line : lines) {
     loaders_of(line) &= static_cast<std::uint8_t>(~(1U << shown_));
-    // A copy that is dirty again was loaded anew by its stores.
+    // A copy that is dirty again was loaded by its stores, behind the invalidation.
     if (shared_line* const l = find(line); l != nullptr && l->copies[shown_].is_clean())
       take(*l, shown_, l->versions.newest().number);
   }

@@ -26,8 +26,8 @@
 namespace pmlab::simulator {
 
 enum class coherence : std::uint8_t {
-  full,     // of all lines
-  partial,  // of the first bytes
+  full,     // all lines are coherent
+  partial,  // the first bytes are
   none,
 };
 
@@ -40,7 +40,7 @@ enum class stale_lines : std::uint8_t {
 struct host_options {
   unsigned hosts = 2;  // at most `hosts::most`
   simulator::coherence coherence = simulator::coherence::full;
-  std::size_t coherent_bytes = std::size_t{64} << 10;  // of `partial`: whole lines from the start of the memory
+  std::size_t coherent_bytes = std::size_t{64} << 10;  // for `partial`: whole lines from the start of the memory
   stale_lines stale = stale_lines::any;
   bool sfence_invalidates = false;  // an sfence orders later loads behind invalidations, which x86 does not promise
   std::uint64_t seed = 1;
@@ -51,13 +51,14 @@ using invalidation_list = std::vector<std::uint32_t>;
 
 // What a run met: a run that was never stale has tested nothing.
 struct host_counts {
-  std::uint64_t stale_loads = 0;  // of a line that has a newer version; a store loads its line, too
+  std::uint64_t stale_loads = 0;  // loads of lines that have a newer version; a store loads its line, too
   std::uint64_t write_backs = 0;
   std::uint64_t clobbers = 0;  // write-backs that put an old word over a newer one of another host
   std::uint64_t forced = 0;    // copies that took a newer version because too many were kept
 };
 
-// Of one run. Thread safety: none; fibers share one kernel thread. Addresses are those of the memory.
+// What the hosts of one run see. Thread safety: none; fibers share one kernel thread. Addresses are those of the
+// memory.
 class hosts {
  public:
   static constexpr unsigned most = 8;
@@ -107,7 +108,7 @@ class hosts {
  private:
   struct around_store {
     std::uint32_t word;
-    std::uint64_t mask;  // of the bytes stored to
+    std::uint64_t mask;  // bytes stored to
     std::uint64_t value;
     const void* caller;
   };

@@ -22,8 +22,8 @@ const ElfW(Dyn) * entry_of(const dl_phdr_info& object, ElfW(Sxword) tag) {
   return nullptr;
 }
 
-// Code that an instrumenting compiler made calls this function first. Symbols that a library takes from elsewhere are not
-// in its hash table: they come before all that are.
+// Code that an instrumenting compiler made calls this function first. Symbols that a library takes from elsewhere are
+// not in its hash table: they come before all that are.
 bool calls_hooks(const dl_phdr_info& object) {
   const ElfW(Dyn)* const symbols = entry_of(object, DT_SYMTAB);
   const ElfW(Dyn)* const names = entry_of(object, DT_STRTAB);

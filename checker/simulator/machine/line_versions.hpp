@@ -16,8 +16,8 @@ using line_words = std::array<std::uint64_t, words_per_line>;
 struct device_version {
   std::uint64_t number = 0;  // grows by one with each version of the line
   line_words words{};
-  unsigned host = 0;             // that wrote it
-  const void* caller = nullptr;  // of the last store in it; null: the content of before
+  unsigned host = 0;             // its writer
+  const void* caller = nullptr;  // place of the last store in it; null: the content of before
 };
 
 class line_versions {

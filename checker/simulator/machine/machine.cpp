@@ -181,7 +181,8 @@ void machine::saw(std::uintptr_t address, std::size_t bytes, access_kind kind, c
   last_fence_ = nullptr;
   note(caller);
   if (address - stack_low_ < stack_bytes_) {
-    // Others wait for such a store, on whatever stack. It stays where the machine's own frames are soon: it cannot wait.
+    // Others wait for such a store, on whatever stack. It stays where the machine's own frames are soon: it cannot
+    // wait.
     if (buffering_ && kind == access_kind::atomic_write) drain_current();
     if (++accesses_to_stack_ >= most_accesses_to_stack) never_ends();
     return;
@@ -241,8 +242,8 @@ void machine::log_store(std::uintptr_t address, std::size_t bytes, const void* c
   watching_ = true;
 }
 
-// Where the caches survive, the stores to these lines are durable by now. `published`: not those of a block that nothing
-// leads to yet.
+// Where the caches survive, the stores to these lines are durable by now. `published`: not those of a block that
+// nothing leads to yet.
 void machine::save_visible(std::uintptr_t address, std::size_t bytes, bool published) {
   if (!caches_survive()) return;
   flush_list visible;

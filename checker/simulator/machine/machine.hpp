@@ -48,8 +48,8 @@ class schedule {
   virtual ~schedule() = default;
   // How many accesses the fiber that runs now may make before `next` is called; at least 1.
   virtual std::uint64_t quantum() = 0;
-  // Called before each atomic change and publication. True: another fiber runs first. `gives_up`: the change is the end of
-  // a lock.
+  // Called before each atomic change and publication. True: another fiber runs first. `gives_up`: the change is the end
+  // of a lock.
   virtual bool suspends_now(bool /*gives_up*/) { return false; }
   // `runnable` is not empty, in the order of fibers' numbers; `current` is in it, unless it is blocked.
   virtual fiber* next(std::span<fiber* const> runnable, fiber* current, turn why) = 0;
@@ -151,8 +151,8 @@ class machine {
   void end();
   [[nodiscard]] bool running() const noexcept { return running_; }
 
-  // In every run from now on. Where the caches survive, media leave out their flushes; non-temporal stores, which wait in
-  // buffers outside of the caches, need their fence everywhere.
+  // In every run from now on. Where the caches survive, media leave out their flushes; non-temporal stores, which wait
+  // in buffers outside of the caches, need their fence everywhere.
   void lose_power_as(persistence_domain domain) noexcept { domain_ = domain; }
   [[nodiscard]] persistence_domain loses_power_as() const noexcept { return domain_; }
   [[nodiscard]] bool caches_survive() const noexcept { return media::keeps_caches(domain_); }
@@ -185,8 +185,8 @@ class machine {
     return work();
   }
 
-  // Runs `work` on another memory and other drives, observed, in the middle of a run: no other fiber runs during it, and
-  // flushes of the current fiber to its own memory are kept.
+  // Runs `work` on another memory and other drives, observed, in the middle of a run: no other fiber runs during it,
+  // and flushes of the current fiber to its own memory are kept.
   template <class Work>
   void aside(persistent_memory& memory, std::span<persistent_drive* const> drives, Work&& work) {
     const aside_section section(*this, memory, drives);

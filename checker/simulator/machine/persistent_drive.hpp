@@ -35,8 +35,8 @@ struct drive_request {
   std::uint64_t completed = 0;         // 0: in flight
   unsigned kept_variant = 0;           // content after a discard: 0 the old content, 1 zeros, 2 garbage
   bool failed = false;
-  std::vector<std::byte>
-      data;  // bytes of a write, as submitted; of a discard zeros, then garbage; of a read the answer
+  // Bytes of a write, as submitted; of a discard zeros, then garbage; of a read the answer.
+  std::vector<std::byte> data;
   std::vector<std::uint64_t> hashes;  // hashes of the data's sectors
 };
 

@@ -109,8 +109,8 @@ class persistent_memory {
   // True if memory holds only durable or logged content there.
   [[nodiscard]] bool is_known(std::uintptr_t address, std::size_t bytes) const noexcept;
   void fenced(flush_list& by);
-  // All of `changes` atomically, and then, of the lines that they store to, all earlier stores: libpmemobj logs the words
-  // alone, and writes their lines back behind that. Returns "" or the error.
+  // All of `changes` atomically, and then, of the lines that they store to, all earlier stores: libpmemobj logs the
+  // words alone, and writes their lines back behind that. Returns "" or the error.
   std::string publish(std::span<const pmlab_change> changes);
 
   // A write-back by one of several hosts: the line's durable content becomes `words`. REQUIRES: no store of the line is

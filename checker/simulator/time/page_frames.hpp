@@ -34,8 +34,8 @@ class page_frames {
  public:
   static constexpr line_number none = ~line_number{0};
 
-  // `shift`: the number of the first frame of DRAM; by so many pages the first page of persistent memory lies behind the
-  // beginning of a frame of DIMMs.
+  // `shift`: the number of the first frame of DRAM; by so many pages the first page of persistent memory lies behind
+  // the beginning of a frame of DIMMs.
   explicit page_frames(std::uint32_t shift = 0)
       : shift_(shift),
         table_(table_entries * sizeof(entry)),

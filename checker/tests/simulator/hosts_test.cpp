@@ -1,5 +1,5 @@
-// Litmus tests of several hosts on one memory: an outcome that the model allows is reached by some seed, and one that it
-// forbids by none. This program is simulated itself.
+// Litmus tests of several hosts on one memory: an outcome that the model allows is reached by some seed, and one that
+// it forbids by none. This program is simulated itself.
 #include "checker/simulator/machine/hosts.hpp"
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/persistent_memory.hpp"
@@ -60,9 +60,9 @@ bool exchange(std::uint64_t* word, std::uint64_t expected, std::uint64_t desired
 std::uint64_t* second_word(words& w) { return w.x + 1; }
 
 struct seen {
-  outcome_set results;  // of the threads: a, b, c, d
+  outcome_set results;  // loaded by the threads: a, b, c, d
   outcome_set device;   // the first two words of x's line at the end
-  host_counts counts;   // of the last seed
+  host_counts counts;   // those of the last seed
 };
 
 // Thread t runs on host t.

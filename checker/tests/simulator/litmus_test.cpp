@@ -371,8 +371,8 @@ class crash_contents final : public persistence_observer {
   persistent_memory& memory_;
 };
 
-// `body(x, y)` runs beside a thread that takes turns. Contents that crashes leave; `at_end`: of a crash while the stores
-// of `body` that wait are still waiting.
+// `body(x, y)` runs beside a thread that takes turns. Contents that crashes leave; `at_end`: of a crash while the
+// stores of `body` that wait are still waiting.
 std::set<std::string> crashes(order how, const std::function<void(std::uint64_t*, std::uint64_t*)>& body,
                               persistence_domain domain = persistence_domain::adr) {
   std::set<std::string> found;

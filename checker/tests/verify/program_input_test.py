@@ -109,7 +109,8 @@ class Input(unittest.TestCase):
         self.assertRegex(done.stdout, r"not complete: the budget of 1 s ended in the first pass, at step \d+ of the \d+ recorded")
 
     def test_a_violation_stands_if_the_check_dies_on_another_state(self):
-        # One of the four lines is ahead: unsound. Two are: the check dies; a state of this kind is met when less is lost.
+        # One of the four lines is ahead: unsound. Two are: the check dies; a state of this kind is met when less is
+        # lost.
         check = ("set -- $(od -An -tu8 -v -j64 -N256 {}); "
                  "case $((($1 + $9 + ${17} + ${25}) % 4)) in 1) exit 1;; 2) sleep 0.3; kill -KILL $$;; esac")
         done = self.verify(f"{MISUSE} points {{}}", check, "--budget", "60", "--seed", "1")

@@ -1,4 +1,5 @@
-# Programs with pools of their own: `pmlab verify --program`. Each holds defects as published ones, chosen by PMLAB_DEFECT.
+# Programs with pools of their own: `pmlab verify --program`. Each holds defects as published ones, chosen by
+# PMLAB_DEFECT.
 enable_language(C)
 
 # Runs that give no verdict.

@@ -1,4 +1,5 @@
-// The device `simulated_drive`: a drive of the simulated machine, without a crash, and with a drive model in virtual time.
+// The device `simulated_drive`: a drive of the simulated machine, without a crash, and with a drive model in virtual
+// time.
 #include "checker/simulator/simulated_drive.hpp"
 #include "checker/simulator/drive_clock.hpp"
 #include "checker/simulator/machine/machine.hpp"

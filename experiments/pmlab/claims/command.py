@@ -158,7 +158,7 @@ def _judge_memory(given, chosen, command):
     judgements = [judge(claim, evidence) for claim in chosen]
     if given.json:
         write_json(given.json, verdicts_to_json(judgements, evidence, command, given.results_of))
-    table = table_beside(given.json if given.json and is_standard_output(given.json) else given.results)
+    table = table_beside(given.json if is_standard_output(given.json) else given.results)
     print(verdicts_table(judgements, evidence), end="", file=table)
     lacking = [j.claim.id for j in judgements if j.verdict == NOT_MEASURED]
     if not lacking:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from statistics import median
 
-# A single repeat does not show its spread: on a real clock of the machine's mood, on a virtual one of another layout. It is
-# assumed to lie within this part of the figure: 10 %, the distance that seven of ten repeats of a cell on a real clock keep
-# from their median (results of scale quick, a quiet machine of two CPUs).
+# A single repeat does not show its spread: on a real clock of the machine's mood, on a virtual one of another layout.
+# It is assumed to lie within this part of the figure: 10 %, the distance that seven of ten repeats of a cell on a real
+# clock keep from their median (results of scale quick, a quiet machine of two CPUs).
 MARGIN_OF_ONE = 0.1
 
 

@@ -79,7 +79,7 @@ def main(arguments):
     if not rows:
         raise Failure(f"{given.A} and {given.B} have no figure in common",
                       "give results of the same indexes, phases, threads and medium", FAILURE)
-    shows_table = not (given.json and is_standard_output(given.json))
+    shows_table = not is_standard_output(given.json)
     if given.json:
         write_json(given.json, table.document(rows, first, second, (given.A, given.B)))
     if shows_table:

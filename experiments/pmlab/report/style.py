@@ -15,10 +15,10 @@ from matplotlib.patches import Patch  # noqa: E402
 
 INK, SOFT, LINE, GRID, PAPER = "#1a1a1a", "#4d4d4d", "#777777", "#dddddd", "#ffffff"
 
-# One colour for each index, wherever it is drawn; variants of one (a cache in front of it, strings as keys) share it and
-# differ by shade and dash. Okabe and Ito's palette for pmlab's own, distinguishable with every common form of colour
-# blindness; containers that pmlab is compared with have greys (in DRAM) and browns (PMDK). The place of an index in this
-# list chooses its marker: one that is added changes those of hybrids and peers alone.
+# One colour for each index, wherever it is drawn; variants of one (a cache in front of it, strings as keys) share it
+# and differ by shade and dash. Okabe and Ito's palette for pmlab's own, distinguishable with every common form of
+# colour blindness; containers that pmlab is compared with have greys (in DRAM) and browns (PMDK). The place of an index
+# in this list chooses its marker: one that is added changes those of hybrids and peers alone.
 INDEX_COLOURS = {index["name"]: index["colour"] for index in indexes.verified()} | {
     "hybrid_index": "#999933", "hybrid_index_plus": "#882255", "tbb_hash": "#5f6b76", "std_map": "#95a0ab",
     "pmdk_hash": "#8a6d3b", "pmdk_skiplist": "#b59a6a", "pmdk_radix": "#6b5a45"} | {
@@ -50,7 +50,8 @@ LONG_NAME = 20      # letters of a row's line: more leave too little of a panel 
 
 matplotlib.rcParams.update({
     "svg.hashsalt": "pmlab",
-    # Letters as text: a tenth of the size, and a reader may search and copy it. In PDF as TrueType, which publishers ask for.
+    # Letters as text: a tenth of the size, and a reader may search and copy it. In PDF as TrueType, which publishers
+    # ask for.
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
     "font.family": ["DejaVu Sans", "sans-serif"],

@@ -1,6 +1,6 @@
-// The overhead of the harness over a hand-written loop. The two run in turns, and each pair gives one figure. Other work
-// of the machine moves single figures in both directions, so a verdict needs most of them: a spread that crosses the
-// limit decides nothing, and the test is skipped with the figures.
+// The overhead of the harness over a hand-written loop. The two run in turns, and each pair gives one figure. Other
+// work of the machine moves single figures in both directions, so a verdict needs most of them: a spread that crosses
+// the limit decides nothing, and the test is skipped with the figures.
 #include <pmlab/media/clock.hpp>
 #include "bench/engine/summary.hpp"
 #include "microbench/memory/cpu_features.hpp"

@@ -1,7 +1,7 @@
 // Drive profiles: the built-in ones reach their published figures, and a wrong one is refused by file, line and key.
 //
-// docs/drive-profiles.md has the table that this test makes. After a change of the model or of a profile the test prints
-// the new one.
+// docs/drive-profiles.md has the table that this test makes. After a change of the model or of a profile the test
+// prints the new one.
 #include "bench/devices/drive_file.hpp"
 #include "stores/tests/blocks/small_drive.hpp"
 #include "support/message_of.hpp"

@@ -1,5 +1,5 @@
-// Devices with the speed of a modelled drive: on a virtual clock to the digit, on the real one with wide limits, so that
-// other work on the machine cannot fail a test, and a device that holds nothing back cannot pass one.
+// Devices with the speed of a modelled drive: on a virtual clock to the digit, on the real one with wide limits, so
+// that other work on the machine cannot fail a test, and a device that holds nothing back cannot pass one.
 #include "stores/tests/blocks/small_drive.hpp"
 
 #include <pmlab/blocks/any_device.hpp>

@@ -1,5 +1,5 @@
-// A process that inserts through a library for PiBench is killed with SIGKILL: every answered insert is in the pool that
-// the library opens next.
+// A process that inserts through a library for PiBench is killed with SIGKILL: every answered insert is in the pool
+// that the library opens next.
 #include <pmlab/base/child_process.hpp>
 
 #include <array>

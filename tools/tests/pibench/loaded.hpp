@@ -36,8 +36,8 @@ namespace pmlab::tests {
   return pibench::library(std::string(PIBENCH_FOLDER) + "/libpmlab_" + name + ".so");
 }
 
-// The interface of later versions of PiBench: one function more, in front. Not in an anonymous namespace, where the compiler
-// would know that it has no implementation.
+// The interface of later versions of PiBench: one function more, in front. Not in an anonymous namespace, where the
+// compiler would know that it has no implementation.
 class later_api {
  public:
   virtual ~later_api() = default;

@@ -319,7 +319,8 @@ constexpr std::size_t below_a_slot_of_woart = inserted / 256 + 1;
 constexpr std::size_t below_slots_of_wort = 5 * below_a_slot_of_wort;
 constexpr std::size_t below_slots_of_woart = 5 * below_a_slot_of_woart;
 
-// 64 bytes lead to the levels of four shards, or five, of 4,096: an entry each on the average, and three in a few of them.
+// 64 bytes lead to the levels of four shards, or five, of 4,096: an entry each on the average, and three in a few of
+// them.
 constexpr std::size_t below_shards_of_level_hashing = 5 * 3;
 
 // Indexes that one damaged place may cost an entry. All others lose none. An NV-Tree does not see that an entry

@@ -9,8 +9,9 @@
 
 namespace pmlab {
 
-// Calls function(offset, bytes) for each part of the first `bytes` bytes of `file`, an open descriptor, that is no hole, in
-// ascending order. A file whose file system does not find holes, and a device, is one part. Moves the descriptor's place.
+// Calls function(offset, bytes) for each part of the first `bytes` bytes of `file`, an open descriptor, that is no
+// hole, in ascending order. A file whose file system does not find holes, and a device, is one part. Moves the
+// descriptor's place.
 template <class Function>
 void for_each_part_with_data(int file, std::uint64_t bytes, Function&& function) {
   const auto end = static_cast<off_t>(bytes);

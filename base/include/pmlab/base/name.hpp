@@ -9,8 +9,8 @@
 
 namespace pmlab {
 
-// Throws pmlab::error if `name` has not 1 to `longest` characters, or a 0 among them: media keep names padded with zeros,
-// and "a" and "a\0" would be one name. `thing` is what it shall name, for the message: "a volume".
+// Throws pmlab::error if `name` has not 1 to `longest` characters, or a 0 among them: media keep names padded with
+// zeros, and "a" and "a\0" would be one name. `thing` is what it shall name, for the message: "a volume".
 inline void check_name(std::string_view name, std::size_t longest, std::string_view thing) {
   if (!name.empty() && name.size() <= longest && name.find('\0') == std::string_view::npos) return;
   std::string shown;

@@ -1,6 +1,7 @@
-// pmlab's own medium on libpmemobj: a pool is created, a stack of blocks changes by publications, and an index works beside
-// it. A crash may hit any store of libpmemobj.
-// 1: the content of a block is not durable before its publication. 2: the stack's head is stored outside of the publication.
+// pmlab's own medium on libpmemobj: a pool is created, a stack of blocks changes by publications, and an index works
+// beside it. A crash may hit any store of libpmemobj.
+// 1: the content of a block is not durable before its publication. 2: the stack's head is stored outside of the
+// publication.
 #include "program.h"
 
 #include <pmlab/indexes/fast_fair.hpp>

@@ -1,5 +1,6 @@
 // A queue on libpmemobj-cpp, as PMDK's queue example.
-// 1: its length is a plain integer, which no transaction snapshots. 2: an entry is linked before the transaction begins.
+// 1: its length is a plain integer, which no transaction snapshots. 2: an entry is linked before the transaction
+// begins.
 #include "program.h"
 
 #include <libpmemobj++/make_persistent.hpp>

@@ -1,4 +1,5 @@
-// A block with lines of entries, and further lines for their chains: the part of the toy chained_table without a defect.
+// A block with lines of entries, and further lines for their chains: the part of the toy chained_table without a
+// defect.
 #pragma once
 
 #include "small_map.hpp"
@@ -51,7 +52,8 @@ struct alignas(media::cache_line_bytes) chained_lines {
     }
   }
 
-  // (C1) < (C2): a line is durable before its chain leads to it. `medium` is null for a block that nothing leads to yet.
+  // (C1) < (C2): a line is durable before its chain leads to it. `medium` is null for a block that nothing leads to
+  // yet.
   // False: no line is left.
   template <class Medium>
   bool add(Medium* medium, std::uint64_t key, std::uint64_t value) {

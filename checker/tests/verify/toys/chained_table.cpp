@@ -1,5 +1,5 @@
-// A toy: a hash table of lines with chains, which is copied to grow: P-CLHT, with the defects that several tools have found
-// in it.
+// A toy: a hash table of lines with chains, which is copied to grow: P-CLHT, with the defects that several tools have
+// found in it.
 #include "chained_lines.hpp"
 
 #include "checker/verify/register_subject.hpp"
@@ -119,7 +119,8 @@ class chained_body {
     change.commit();
   }
 
-  // A table that is not in use any more, or not yet. With the defect, its name is taken away afterwards and not flushed.
+  // A table that is not in use any more, or not yet. With the defect, its name is taken away afterwards and not
+  // flushed.
   void release(const word& w) {
     publication change(medium_);
     change.release(&named(w), named(w).bytes());
@@ -132,7 +133,8 @@ class chained_body {
     put(area_.incoming, 0);
   }
 
-  // (G1) < (G2): the new table is durable before it is the table. The old one goes in the same change; defects have steps.
+  // (G1) < (G2): the new table is durable before it is the table. The old one goes in the same change; defects have
+  // steps.
   // False: no space.
   bool grow() {
     chained_lines& old = table();

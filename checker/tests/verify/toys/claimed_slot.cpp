@@ -1,4 +1,5 @@
-// A toy: an insert first claims the slot by a sentinel, then fills it (CCEH). A crash in between must not leave it claimed.
+// A toy: an insert first claims the slot by a sentinel, then fills it (CCEH). A crash in between must not leave it
+// claimed.
 #include "slot_map.hpp"
 
 #include "checker/verify/register_subject.hpp"

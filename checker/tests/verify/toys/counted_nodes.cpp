@@ -1,5 +1,5 @@
-// A toy: nodes of four children with two counts, as a radix tree with adaptive nodes has them (P-ART): how many places were
-// used, and how many of them are in use. A full node leads to the next one.
+// A toy: nodes of four children with two counts, as a radix tree with adaptive nodes has them (P-ART): how many places
+// were used, and how many of them are in use. A full node leads to the next one.
 #include "small_map.hpp"
 
 #include "checker/verify/register_subject.hpp"

@@ -1,5 +1,5 @@
-// A toy: every new value takes a cell of a room that only fills up, as the deltas of a Bw-tree do (P-BwTree): a tail, chunks
-// with headers, and a pointer to the cells.
+// A toy: every new value takes a cell of a room that only fills up, as the deltas of a Bw-tree do (P-BwTree): a tail,
+// chunks with headers, and a pointer to the cells.
 #include "small_map.hpp"
 
 #include "checker/verify/register_subject.hpp"

@@ -1,4 +1,5 @@
-// A toy: an update that is not flushed, once the process has opened some maps. A static counts them, from round to round.
+// A toy: an update that is not flushed, once the process has opened some maps. A static counts them, from round to
+// round.
 #include "slot_map.hpp"
 
 #include "checker/verify/register_subject.hpp"

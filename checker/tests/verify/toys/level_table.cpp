@@ -1,5 +1,6 @@
-// A toy: Level hashing with the defects of its first implementation, as Witcher's list has them (7 to 23): a token for each
-// slot, updates out of place, items that move within a level and from the bottom level to the top, growing and shrinking.
+// A toy: Level hashing with the defects of its first implementation, as Witcher's list has them (7 to 23): a token for
+// each slot, updates out of place, items that move within a level and from the bottom level to the top, growing and
+// shrinking.
 #include "level_parts.hpp"
 
 #include "checker/verify/register_subject.hpp"
@@ -96,8 +97,8 @@ class level_body : public level_parts<Medium> {
     return true;
   }
 
-  // An item goes to another slot, perhaps with a new value: both tokens change at once. With the defect `tokens`, one after
-  // the other.
+  // An item goes to another slot, perhaps with a new value: both tokens change at once. With the defect `tokens`, one
+  // after the other.
   void move(bucket& from, std::size_t f, bucket& to, std::size_t t, std::uint64_t value, int order, int tokens,
             bool clears_first) {
     put(to.items[t].key, get(from.items[f].key));

@@ -129,8 +129,8 @@ class leaves_body {
     known_[get(area_.all[n].low)] = n;
   }
 
-  // (S1) < (S2): the new leaf is durable before its neighbour leads to it and gives its entries up. False: no leaf is left,
-  // or, with the first defect, the parent does not know this one.
+  // (S1) < (S2): the new leaf is durable before its neighbour leads to it and gives its entries up. False: no leaf is
+  // left, or, with the first defect, the parent does not know this one.
   bool split(leaf& l) {
     if (next_ == most || (has(never_adopted) && !knows(l))) return false;
     std::vector<std::uint64_t> keys;

@@ -9,8 +9,8 @@ namespace {
 
 inline constexpr std::size_t places = 16;
 
-// The place of the calling thread while it locks. A number that threads count up from round to round would give a replay
-// other places than the run had.
+// The place of the calling thread while it locks. A number that threads count up from round to round would give a
+// replay other places than the run had.
 thread_local std::size_t my_place = 0;
 
 template <media::medium Medium>

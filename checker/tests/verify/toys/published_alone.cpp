@@ -1,4 +1,5 @@
-// A toy: a word is published, and a store beside it, in the same line, is not flushed before. libpmemobj logs the word alone.
+// A toy: a word is published, and a store beside it, in the same line, is not flushed before. libpmemobj logs the word
+// alone.
 #include "slot_map.hpp"
 
 #include "checker/verify/register_subject.hpp"

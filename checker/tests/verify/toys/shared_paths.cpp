@@ -1,5 +1,5 @@
-// A toy: a binary radix tree whose nodes hold the bits that all keys below them share (WOART). A node whose bits a new key
-// does not share gets a parent, and a shorter path.
+// A toy: a binary radix tree whose nodes hold the bits that all keys below them share (WOART). A node whose bits a new
+// key does not share gets a parent, and a shorter path.
 #include "small_map.hpp"
 
 #include "checker/verify/register_subject.hpp"

@@ -1,5 +1,5 @@
-// The map around a toy of the scoreboard. The toy is a `Body`: a structure in persistent memory that finds, adds, changes
-// and removes one key. One mutex for all operations.
+// The map around a toy of the scoreboard. The toy is a `Body`: a structure in persistent memory that finds, adds,
+// changes and removes one key. One mutex for all operations.
 //
 //   struct area;                                        // its root object, all words
 //   Body(Medium&, area&, std::mutex&)                   // recovery; the mutex is held in all that follow

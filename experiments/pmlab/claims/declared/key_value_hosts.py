@@ -9,7 +9,7 @@ from ..words import SAME, around
 _SCALING = "[KV-SSD], figure 5a"
 _CACHED = "kv_cache/cache=10%/memory=0"
 _CPU = "cpu_ns_per_operation"
-_DEVICES_PER_CPU = (18 / 6) / (6 / 48)  # of devices that a CPU keeps busy: the key-value SSD's over RocksDB's
+_DEVICES_PER_CPU = (18 / 6) / (6 / 48)  # devices that a CPU keeps busy: the key-value SSD's over RocksDB's
 _SECOND = 1e9  # ns
 
 

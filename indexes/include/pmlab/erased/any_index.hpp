@@ -199,8 +199,8 @@ class attached_beside_strings : public attached_ordered_index {
   using attached_ordered_index::attached_ordered_index;
 };
 
-// Calls work(std::type_identity<Index>()) with the class that attaches to an index so that string keys over it have this
-// form.
+// Calls work(std::type_identity<Index>()) with the class that attaches to an index so that string keys over it have
+// this form.
 template <class Work>
 decltype(auto) with_attached(indexes::string_form form, Work&& work) {
   switch (form) {

@@ -93,8 +93,8 @@ class erased_medium final : public any_medium {
 
 // The same as a medium by itself. Pointers are resolved without a call, and reads make one only if the medium hears
 // them: an index that follows many pointers is then nearly as fast as on the medium itself. Always `durable`:
-// superfluous flushes cost nothing in DRAM. The small numbers of locks and shards of a medium for verification (`sizes`,
-// `shards`) are not forwarded: verification does not use virtual calls.
+// superfluous flushes cost nothing in DRAM. The small numbers of locks and shards of a medium for verification
+// (`sizes`, `shards`) are not forwarded: verification does not use virtual calls.
 class attached_medium {
  public:
   static constexpr bool durable = true;

@@ -150,7 +150,8 @@ class dash {
     media::prefetch(medium_, detail::dash::home_line(*segment_of(directory_.current_entry(hash)), hash));
   }
 
-  // values[i] := find(keys[i]). The cache misses of the searches overlap: those in home lines, then those in other ones.
+  // values[i] := find(keys[i]). The cache misses of the searches overlap: those in home lines, then those in other
+  // ones.
   void find_batch(std::span<const key_type> keys, std::span<std::optional<value_type>> values) {
     detail::in_batches<batch_width>(keys, values, [this](const auto some, const auto found) {
       std::array<std::uint64_t, batch_width> hashes;

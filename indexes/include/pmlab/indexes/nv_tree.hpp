@@ -1,10 +1,10 @@
 // NV-Tree: unsorted leaves in persistent memory, in which entries are appended, and inner nodes in DRAM, after Yang et
 // al., FAST'15 [NV-Tree].
 //
-// Use it for ordered data if inserts matter most on a device with large lines: an insert flushes one cache line and fences
-// once. With splits, random keys: 1.8 lines, 1.2 device lines and 1.05 fences (FP-tree 2.3, 2.0, 2.0; FAST-FAIR 3.0, 2.7,
-// 2.7); a search reads 1.05 lines, and 0.17 for an absent key (indexes/tests/counted_nv_tree_test.cpp). Scans, and searches
-// in DRAM, are faster in an FP-tree. Opening reads all leaves, as an FP-tree's does.
+// Use it for ordered data if inserts matter most on a device with large lines: an insert flushes one cache line and
+// fences once. With splits, random keys: 1.8 lines, 1.2 device lines and 1.05 fences (FP-tree 2.3, 2.0, 2.0; FAST-FAIR
+// 3.0, 2.7, 2.7); a search reads 1.05 lines, and 0.17 for an absent key (indexes/tests/counted_nv_tree_test.cpp).
+// Scans, and searches in DRAM, are faster in an FP-tree. Opening reads all leaves, as an FP-tree's does.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
 // Progress: readers write nothing that others read except their epoch; they wait only while a writer changes a leaf
@@ -53,7 +53,8 @@
 //       leaf's low is 0, the last one's `last` 2^64 - 1.
 //   D3  A descriptor has the fingerprints of its leaf's live entries, 0 for every other slot, and `appended` counts
 //       the slots that are not free.
-//   D4  The inner nodes lead to linked leaves only, by their low. One that they do not know (there was no memory, or the
+//   D4  The inner nodes lead to linked leaves only, by their low. One that they do not know (there was no memory, or
+//   the
 //       split is under way) is found through its left neighbour.
 //   D5  The thread that empties a leaf unlinks it, except the first one of a region. A crash may leave an empty leaf
 //       until it is filled and replaced.
@@ -171,8 +172,8 @@ class nv_tree {
   }
 
   // Removes `key`. erased or absent. Durable on return; one flush and one fence. If its leaf is empty then it is
-  // unlinked: one more of each; now and then two sparse neighbours are replaced by one leaf. A leaf that has gone may be
-  // followed by two others that move, so that a group of leaves can go.
+  // unlinked: one more of each; now and then two sparse neighbours are replaced by one leaf. A leaf that has gone may
+  // be followed by two others that move, so that a group of leaves can go.
   outcome erase(key_type key) {
     const auto guard = epochs_.pin();
     key_type low = 0;
@@ -198,8 +199,8 @@ class nv_tree {
     return detail::load_rows(*this, ascending, [this](std::span<const entry> rest) { return load_row(rest); });
   }
 
-  // The value of `key`. Reads one line of the medium if it is present, and none if it is absent; one more for each other
-  // entry that has its fingerprint, one of 255.
+  // The value of `key`. Reads one line of the medium if it is present, and none if it is absent; one more for each
+  // other entry that has its fingerprint, one of 255.
   std::optional<value_type> find(key_type key) {
     const auto guard = epochs_.pin();
     for (;;) {
@@ -524,8 +525,8 @@ class nv_tree {
     return finish(done);
   }
 
-  // True if ascending keys fill a leaf, all of whose slots are live, that is the last one of a region: it then stays full.
-  // Another thread may have added `made_for` itself since the caller looked.
+  // True if ascending keys fill a leaf, all of whose slots are live, that is the last one of a region: it then stays
+  // full. Another thread may have added `made_for` itself since the caller looked.
   [[nodiscard]] bool is_appending(const descriptor& d, key_type made_for) const noexcept {
     return detail::nv_tree::ends_region(d.last.load(std::memory_order_relaxed)) &&
            detail::nv_tree::has_only_keys_below(visited(d).entries(), capacity, d.low, made_for);
@@ -552,8 +553,8 @@ class nv_tree {
     return made.entries;
   }
 
-  // After an erase in the leaf that begins at `low`: unlinks it if it is empty, or joins it with a neighbour if both are
-  // sparse.
+  // After an erase in the leaf that begins at `low`: unlinks it if it is empty, or joins it with a neighbour if both
+  // are sparse.
   void tidy(key_type low) {
     aftermath done;
     std::optional<key_type> previous;
@@ -589,8 +590,8 @@ class nv_tree {
     return true;
   }
 
-  // Moves leaves out of groups, so that they can be released, in steps of bounded length for each leaf that was freed: with
-  // a fifth of the leaves free, at most four of five leaves of a group move.
+  // Moves leaves out of groups, so that they can be released, in steps of bounded length for each leaf that was freed:
+  // with a fifth of the leaves free, at most four of five leaves of a group move.
   void shrink() {
     const int steps = store_.steps_to_shrink();
     for (int i = 0; i < steps; ++i) {

@@ -33,7 +33,8 @@
 // (wb_tree/salvage.hpp).
 //
 // Invariants (N1, N2: wb_tree/node.hpp; Q1 to Q3: detail/retired_nodes.hpp):
-//   T1  A node's entries are at or above its low key, which the parent has, and below its high key, which is the low key
+//   T1  A node's entries are at or above its low key, which the parent has, and below its high key, which is the low
+//   key
 //       of the next node.
 //   T2  The children of a level are exactly the nodes of the list of the next one, in the same order. Whatever changes
 //       both is one publication, with the locks of the parent and of the children held.
@@ -317,8 +318,8 @@ class wb_tree {
     media::prefetch(medium_, *result.child);
     return result;
   }
-  // True if this locked parent still leads from `key` to the child. Then neither is gone, and the key is in the range of
-  // both: one that lost it to a split leads elsewhere.
+  // True if this locked parent still leads from `key` to the child. Then neither is gone, and the key is in the range
+  // of both: one that lost it to a split leads elsewhere.
   [[nodiscard]] bool are_related(const parent_and_child& both, key_type key) const {
     const node& parent = *both.parent;
     return !parent.is_gone() && parent.child_of(parent.array(), key) == medium_.locate(both.child);
@@ -346,8 +347,8 @@ class wb_tree {
     if (right == nullptr) return nullptr;
     const slot_array order = left.array();
     const node_pointer next = left.sibling.load(std::memory_order_relaxed);
-    // Ascending keys fill the last node: the left one stays full, and the right one begins with the new key, or the last
-    // child.
+    // Ascending keys fill the last node: the left one stays full, and the right one begins with the new key, or the
+    // last child.
     const bool appending = !next && made_for > left.key_at(order[capacity - 1]);
     const std::size_t most = order.level() == 0 ? capacity : capacity - 1;
     const std::size_t middle = appending ? most : capacity / 2;

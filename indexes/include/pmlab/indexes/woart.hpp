@@ -49,9 +49,9 @@ struct woart_layout {
                            detail::woart::indexed_node<digits>, detail::radix::direct_node<digits>>;
 };
 
-// Adaptive radix tree with nodes of 3 to 256 children [WORT], [ART]. See the file's prologue for its use and differences
-// from the paper, and detail/radix/tree.hpp for its operations. Operations: at most 8 nodes; a scan of m entries
-// O(8 + m).
+// Adaptive radix tree with nodes of 3 to 256 children [WORT], [ART]. See the file's prologue for its use and
+// differences from the paper, and detail/radix/tree.hpp for its operations. Operations: at most 8 nodes; a scan of m
+// entries O(8 + m).
 template <media::medium Medium>
 using woart = detail::radix::tree<Medium, woart_layout>;
 

@@ -1,4 +1,5 @@
-// WORT: a path-compressed radix tree whose changes are committed by stores of 8 bytes, after Lee et al., FAST'17 [WORT].
+// WORT: a path-compressed radix tree whose changes are committed by stores of 8 bytes, after Lee et al., FAST'17
+// [WORT].
 //
 // Use it for ordered data whose inserts should flush one line each and move nothing. `woart` (woart.hpp) is faster and
 // smaller on most keys; this one has one kind of node.

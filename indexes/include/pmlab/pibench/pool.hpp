@@ -7,9 +7,9 @@
 // The pool fences when a thread takes a new part of it (256 KiB), and for a block of more than 64 KiB; nowhere else, so
 // that its fences do not stand in for those that the index has forgotten.
 //
-// A thread takes such a part for itself. The rest of it is lost when the thread ends, and when the pool is opened again: 63
-// openings with one block each fill a pool of 16 MiB. REQUIRES: no child process that was forked with the pool uses it:
-// it would hand out the blocks of its parent.
+// A thread takes such a part for itself. The rest of it is lost when the thread ends, and when the pool is opened
+// again: 63 openings with one block each fill a pool of 16 MiB. REQUIRES: no child process that was forked with the
+// pool uses it: it would hand out the blocks of its parent.
 #pragma once
 
 #include <algorithm>
@@ -208,9 +208,10 @@ inline void close_pool() noexcept {
   detail::the_pool = {nullptr, 0, detail::the_pool.number + 1, 0};
 }
 
-// Opens the pool in the file `path`, or makes it with `bytes`, for all of which it takes space: from now on all allocations
-// are in it. An empty path: they stay in DRAM. Throws std::runtime_error: no space, it cannot be mapped, is no pool or a
-// part of one, or cannot be mapped at its address. REQUIRES: none is open, or no block of it is used or freed any more.
+// Opens the pool in the file `path`, or makes it with `bytes`, for all of which it takes space: from now on all
+// allocations are in it. An empty path: they stay in DRAM. Throws std::runtime_error: no space, it cannot be mapped, is
+// no pool or a part of one, or cannot be mapped at its address. REQUIRES: none is open, or no block of it is used or
+// freed any more.
 inline void open_pool(const std::string& path, std::size_t bytes) {
   close_pool();
   if (path.empty()) return;

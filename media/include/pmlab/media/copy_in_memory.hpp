@@ -18,7 +18,7 @@ namespace pmlab::media {
 
 // A file without a name, which is gone with its last descriptor and mapping, and has the content of `file`: its holes,
 // too. `path` names the file in the error. Needs memory for the bytes that are no holes. Throws pmlab::error: no
-// memory, the device fails, or the kernel has no such files. Thread safety: nobody writes to the file meanwhile.
+// memory, the device fails, or the kernel has no such files. REQUIRES: the file does not change meanwhile.
 [[nodiscard]] inline descriptor copy_in_memory(int file, const std::string& path) {
   const auto refuse = [&] {
     throw error("cannot copy " + path + ", which can only be read, into memory: " + std::strerror(errno),

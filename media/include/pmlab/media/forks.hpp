@@ -13,8 +13,8 @@
 
 namespace pmlab::media {
 
-// Keeps these addresses from all later mappings. `how`: MAP_FIXED, in place of the mappings there; or MAP_FIXED_NOREPLACE,
-// if there is none.
+// Keeps these addresses from all later mappings. `how`: MAP_FIXED, in place of the mappings there; or
+// MAP_FIXED_NOREPLACE, if there is none.
 inline void block_addresses(void* begin, std::size_t bytes, int how) noexcept {
   static_cast<void>(::mmap(begin, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | how, -1, 0));
 }

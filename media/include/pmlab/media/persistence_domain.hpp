@@ -36,8 +36,8 @@ inline constexpr std::array<std::string_view, 4> persistence_domain_names{"adr",
   return domain == persistence_domain::eadr || domain == persistence_domain::gpf;
 }
 
-// What the platform of a medium saves: `adr` of media that do not tell. Indexes need not ask: they always flush, and where
-// the caches are saved the medium's own `flush` does nothing.
+// What the platform of a medium saves: `adr` of media that do not tell. Indexes need not ask: they always flush, and
+// where the caches are saved the medium's own `flush` does nothing.
 template <class Medium>
 [[nodiscard]] persistence_domain persistence_of(const Medium& medium) noexcept {
   if constexpr (requires { medium.persistence(); })

@@ -62,8 +62,8 @@ struct pmem_options {
   // A pool file with holes (copied sparsely, extended by truncate) gets space for them when it is opened: a store into
   // a hole of a full file system would end the process with SIGBUS. False: the file is not touched.
   bool reserve_space = true;
-  // True: a child process that is forked does not have the pool: a use there ends the child. libpmemobj's lock belongs to
-  // the mapping, so a child that has it keeps the pool locked after this process has closed it.
+  // True: a child process that is forked does not have the pool: a use there ends the child. libpmemobj's lock belongs
+  // to the mapping, so a child that has it keeps the pool locked after this process has closed it.
   bool keep_from_children = false;
   // tmpfs and ordinary files: libpmemobj makes its own words durable by flush instructions, and not by msync, which is
   // slower and adds no durability: the content of such a pool survives the death of the process only. libpmem makes
@@ -75,8 +75,8 @@ struct pmem_options {
   // What the platform saves when the power fails. std::nullopt: as libpmem flushes, `adr` or, where it finds that the
   // caches are saved (pmem_has_auto_flush) and PMEM_NO_FLUSH=0 does not make it flush all the same, `eadr`.
   // Given, it is not checked. `eadr` and `gpf` where libpmem does not find that: flushes are left out until the pool is
-  // closed, which then writes all its lines back. A power failure before that damages a pool on persistent memory, and so
-  // does one between a kill and the next opening, which writes them back, too.
+  // closed, which then writes all its lines back. A power failure before that damages a pool on persistent memory, and
+  // so does one between a kill and the next opening, which writes them back, too.
   // Does not concern libpmemobj's own words, about which libpmem decides: `adr` and `gpf_may_fail` where libpmem leaves
   // flushes out are safe only with PMEM_NO_FLUSH=0 in the environment.
   std::optional<persistence_domain> persistence = std::nullopt;
@@ -100,8 +100,8 @@ class pmem {
   // make libpmemobj itself crash or hang: probe_pool.hpp tests that in another process.
   //
   // A process that was killed leaves its last stores in the caches, where this one sees them and the next power failure
-  // takes them. So an opening that no orderly end precedes writes all lines of the pool back first, in time that grows with
-  // its data (0.05 s a GB). Ordinary files are left out, since they survive no power failure, and private mappings
+  // takes them. So an opening that no orderly end precedes writes all lines of the pool back first, in time that grows
+  // with its data (0.05 s a GB). Ordinary files are left out, since they survive no power failure, and private mappings
   // (map_pools_privately), which store nothing.
   explicit pmem(std::string path, pmem_options options = {}) : path_(std::move(path)) {
     descriptor file = opened_file();
@@ -110,10 +110,10 @@ class pmem {
     start(options, file, existed);
   }
 
-  // Writes all lines back first if flushes were left out on a platform that is not known to save its caches: the next run
-  // may open the pool as `adr`, and make entries durable that hang below lines of this one. A child process that was forked
-  // since only gives its mapping back: the pool stays that of the process that has opened it. REQUIRES: no operation is
-  // under way, in any thread.
+  // Writes all lines back first if flushes were left out on a platform that is not known to save its caches: the next
+  // run may open the pool as `adr`, and make entries durable that hang below lines of this one. A child process that
+  // was forked since only gives its mapping back: the pool stays that of the process that has opened it. REQUIRES: no
+  // operation is under way, in any thread.
   ~pmem() {
     if (!pool_.is_of_this_process()) {
       // libpmemobj still knows a pool at these addresses, and refuses another one there.
@@ -142,10 +142,10 @@ class pmem {
     return file.is_open() && is_complete(file.get());
   }
 
-  // True if pmlab has closed the pool at `path` in order, and the words that libpmemobj follows at an opening are those of
-  // that moment: the opening cannot make libpmemobj crash. False: the pool was left open, is open, was last closed by a
-  // release without the seal, is damaged, or there is none. The words of indexes are not concerned: each index checks
-  // those that it follows. Costs a millisecond, in any size.
+  // True if pmlab has closed the pool at `path` in order, and the words that libpmemobj follows at an opening are those
+  // of that moment: the opening cannot make libpmemobj crash. False: the pool was left open, is open, was last closed
+  // by a release without the seal, is damaged, or there is none. The words of indexes are not concerned: each index
+  // checks those that it follows. Costs a millisecond, in any size.
   [[nodiscard]] static bool is_as_closed(const std::string& path) {
     const descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     const std::uint64_t bytes = file.is_open() ? capacity_of(file.get()) : 0;
@@ -221,8 +221,8 @@ class pmem {
   [[nodiscard]] std::string_view survives() const noexcept { return media::survives(backing_); }
   // The kind of memory that the path leads to.
   [[nodiscard]] media::backing backed_by() const noexcept { return backing_; }
-  // What the platform saves: found when the pool was opened, or given by its options. Where it saves the caches, flushes
-  // are left out.
+  // What the platform saves: found when the pool was opened, or given by its options. Where it saves the caches,
+  // flushes are left out.
   [[nodiscard]] persistence_domain persistence() const noexcept { return persistence_; }
   // The bytes that the opening has written back, since no process had closed the pool; 0: it had no need to.
   [[nodiscard]] std::uint64_t written_back_bytes() const noexcept { return written_back_bytes_; }
@@ -279,8 +279,9 @@ class pmem {
     // Which opening has the pool, or was the last and had no orderly end (new_opening). Pools of releases without this
     // word have not_open.
     std::atomic<std::uint64_t> opening{not_open};
-    // The seal of the last orderly end (pool_seal.hpp). Means nothing while the pool is open, or behind a release without
-    // this word: then it is no_seal, or that of an earlier closing, which libpmemobj's count of openings makes untrue.
+    // The seal of the last orderly end (pool_seal.hpp). Means nothing while the pool is open, or behind a release
+    // without this word: then it is no_seal, or that of an earlier closing, which libpmemobj's count of openings makes
+    // untrue.
     std::atomic<std::uint64_t> seal{no_seal};
   };
   // The root object of a pool must not grow: libpmemobj would move it.
@@ -292,8 +293,8 @@ class pmem {
     std::array<std::byte, sizeof(contents) + alignof(contents)> room;
   };
 
-  // libpmemobj's handle, closed with its owner: also when a constructor throws behind it. A child process does not close it:
-  // libpmemobj's locks and lists of the parent are in the mapping that both have, and would go.
+  // libpmemobj's handle, closed with its owner: also when a constructor throws behind it. A child process does not
+  // close it: libpmemobj's locks and lists of the parent are in the mapping that both have, and would go.
   class open_pool {
    public:
     open_pool() = default;
@@ -342,7 +343,8 @@ class pmem {
     return file;
   }
 
-  // There was no file at the path: true if `file` is one that there is now; false if a new pool is made and open, in `file`.
+  // There was no file at the path: true if `file` is one that there is now; false if a new pool is made and open, in
+  // `file`.
   bool find_or_make(const pmem_options& options, descriptor& file) {
     if (options.create_bytes == 0 && ::access(unfinished_name(path_).c_str(), F_OK) != 0) refuse_what_is_missing();
     if (options.create_bytes != 0) refuse_long_name();
@@ -431,7 +433,8 @@ class pmem {
     throw error("cannot open pool " + path_ + ": Failed opening pool: " + why, remedy);
   }
 
-  // The lock by which libpmemobj excludes other openings. It takes it itself, from elsewhere: so this one must be free then.
+  // The lock by which libpmemobj excludes other openings. It takes it itself, from elsewhere: so this one must be free
+  // then.
   class lock_of_pool {
    public:
     explicit lock_of_pool(int file) noexcept
@@ -468,8 +471,8 @@ class pmem {
   }
 
   // Allocates space for holes of the pool file. No error if the file system does not support it, or the file is
-  // read-only: opening the pool reports the latter. `name` leads to the file. REQUIRES: the lock of the pool is held: what
-  // is refused stays as it is.
+  // read-only: opening the pool reports the latter. `name` leads to the file. REQUIRES: the lock of the pool is held:
+  // what is refused stays as it is.
   void reserve_space(int readable, const std::string& name) const {
     struct stat status {};
     constexpr off_t block = 512;  // unit of st_blocks on every file system
@@ -604,8 +607,8 @@ class pmem {
       static_cast<void>(size_class_of(bytes, std::min(bytes & (~bytes + 1), xpline_bytes)));
     if (existed) {
       register_classes_of_runs();
-      // Another process had the pool, and was killed with it, between (W1) and the lock that libpmemobj takes. libpmemobj's
-      // own recovery has run by then.
+      // Another process had the pool, and was killed with it, between (W1) and the lock that libpmemobj takes.
+      // libpmemobj's own recovery has run by then.
       if (contents_->opening.load(std::memory_order_acquire) != left_open_) write_back_what_was_left(file.get());
     }
     mark(new_opening());  // (W2)

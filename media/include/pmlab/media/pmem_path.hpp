@@ -72,7 +72,8 @@ enum class backing : std::uint8_t {
   return fstat(file, &status) == 0 ? capacity_of(status) : 0;
 }
 
-// A name that leads to the file behind the descriptor, whatever `path` leads to by now. Where there is no /proc: `path`.
+// A name that leads to the file behind the descriptor, whatever `path` leads to by now. Where there is no /proc:
+// `path`.
 [[nodiscard]] inline std::string name_of_descriptor(int file, const std::string& path) {
   std::string name = "/proc/self/fd/" + std::to_string(file);
   return ::access(name.c_str(), F_OK) == 0 ? name : path;

@@ -39,8 +39,8 @@ namespace pmlab::media {
 }
 
 // The word at `offset` of the root object of a pool, whose content starts at the first multiple of `alignment` in it.
-// std::nullopt: this is no pool, has no root object, or ends before the word. word_at(place): the pool's word there, as a
-// std::optional.
+// std::nullopt: this is no pool, has no root object, or ends before the word. word_at(place): the pool's word there, as
+// a std::optional.
 template <class WordAt>
 [[nodiscard]] std::optional<std::uint64_t> root_word_of_pool(WordAt&& word_at, std::uint64_t offset,
                                                              std::uint64_t alignment) {

@@ -30,9 +30,9 @@ namespace pmlab::media {
 // file behind.
 class folder_lock {
  public:
-  // Waits until the lock is free. A folder that is missing is not locked: creating the pool there then reports it. Throws
-  // pmlab::error: the folder cannot be read, its file system has no locks; or half an hour has passed, as a large pool on a
-  // slow disk takes minutes.
+  // Waits until the lock is free. A folder that is missing is not locked: creating the pool there then reports it.
+  // Throws pmlab::error: the folder cannot be read, its file system has no locks; or half an hour has passed, as a
+  // large pool on a slow disk takes minutes.
   explicit folder_lock(const std::string& path)
       : folder_(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     if (!folder_.is_open() && errno == ENOENT) return;
@@ -99,8 +99,8 @@ class folder_lock {
 }
 
 // Gives the unfinished file of `path` its name if is_complete(descriptor) holds for it; false: there is no such file,
-// or it is not complete. If `path` exists by then, both files stay. REQUIRES: the caller holds the folder_lock of `path`.
-// Throws pmlab::error: a process has the unfinished file open, this user cannot read it, or the device fails.
+// or it is not complete. If `path` exists by then, both files stay. REQUIRES: the caller holds the folder_lock of
+// `path`. Throws pmlab::error: a process has the unfinished file open, this user cannot read it, or the device fails.
 template <class IsComplete>
 [[nodiscard]] bool adopt_unfinished(const std::string& path, IsComplete&& is_complete) {
   const std::string unfinished = unfinished_name(path);

@@ -18,8 +18,8 @@ struct run_kind {
 };
 
 // Calls function(kind) for the runs of aligned blocks without headers, often with the same kind one after the other. A
-// pool of another format has none, and a damaged one some. `base`: where the open pool of `bytes` bytes is mapped. Reads
-// 8 bytes for each 256 KB of the pool, and 16 of each run. No other thread may use the pool.
+// pool of another format has none, and a damaged one some. `base`: where the open pool of `bytes` bytes is mapped.
+// Reads 8 bytes for each 256 KB of the pool, and 16 of each run. No other thread may use the pool.
 template <class Function>
 void for_each_aligned_run(const char* base, std::uint64_t bytes, Function&& function) {
   constexpr std::uint16_t is_run = 4;

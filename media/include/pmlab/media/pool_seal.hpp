@@ -14,8 +14,8 @@ namespace pmlab::media {
 // bytes. std::nullopt: a pool of another format, or a damaged one. Reads 3 MB, and 8 bytes for each 256 KB of the pool.
 [[nodiscard]] inline std::optional<std::uint64_t> seal_of_pool(const char* base, std::uint64_t bytes) {
   // PMDK's own format, of libpmemobj 1. Two parts change at a closing, and are left out: the end of the first page, the
-  // mark of a shutdown, which has a checksum of its own; and, behind the persistent words of the second page, those of a
-  // running process, which no opening reads.
+  // mark of a shutdown, which has a checksum of its own; and, behind the persistent words of the second page, those of
+  // a running process, which no opening reads.
   constexpr std::uint64_t shutdown_at = 4096 - 64;
   constexpr std::uint64_t descriptor_at = 4096;
   constexpr std::uint64_t statistics_at = descriptor_at + 2048 + 40;

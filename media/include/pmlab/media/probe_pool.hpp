@@ -2,8 +2,8 @@
 //
 // libpmemobj follows its own words in a pool without checking them: with a damaged file pmemobj_open may crash, abort
 // or never return. An index checks the words that it follows when it is opened, but no check detects every damage. So a
-// program that must survive a damaged file opens it in a child process first. A pool that was closed in order, and whose
-// words of libpmemobj are still those of then, needs no child (pmem::is_as_closed):
+// program that must survive a damaged file opens it in a child process first. A pool that was closed in order, and
+// whose words of libpmemobj are still those of then, needs no child (pmem::is_as_closed):
 //
 //   if (!media::pmem::is_as_closed(path))
 //     media::probe_pool(path, media::time_to_probe(path),

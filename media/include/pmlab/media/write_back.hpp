@@ -38,8 +38,8 @@ class mapped_file {
   std::uint64_t bytes_;
 };
 
-// Writes all lines of the file back that some process may have stored to. `file`: its descriptor, whose place moves. Its
-// holes stay holes: to flush a line of one would give it a page. Returns the bytes of the lines.
+// Writes all lines of the file back that some process may have stored to. `file`: its descriptor, whose place moves.
+// Its holes stay holes: to flush a line of one would give it a page. Returns the bytes of the lines.
 [[nodiscard]] inline std::uint64_t write_back(int file, const mapped_file& mapped, flush_instruction instruction) {
   std::uint64_t flushed = 0;
   for_each_part_with_data(file, mapped.bytes(), [&](std::uint64_t at, std::uint64_t bytes) {

@@ -20,8 +20,8 @@
 
 namespace pmlab::blocks {
 
-// A handle, copied into each queue. `kind` names devices that use it ("emulated"). `wait_until` returns when `now` is at
-// least the given time. Used by the thread of the queue only.
+// A handle, copied into each queue. `kind` names devices that use it ("emulated"). `wait_until` returns when `now` is
+// at least the given time. Used by the thread of the queue only.
 template <class C>
 concept drive_clock = std::copy_constructible<C> && requires(C& clock, picoseconds time) {
   { C::kind } -> std::convertible_to<std::string_view>;  // names devices on this clock: "emulated"
@@ -29,8 +29,8 @@ concept drive_clock = std::copy_constructible<C> && requires(C& clock, picosecon
   clock.wait_until(time);                                // returns when `now` is at least that
 };
 
-// The real clock. A wait of more than 30 us sleeps and leaves the core to others; the last 30 us are spent looking at the
-// clock, since a sleeper wakes up about 20 us late. The thread's timer slack, 50 us by default, is 1 ns meanwhile.
+// The real clock. A wait of more than 30 us sleeps and leaves the core to others; the last 30 us are spent looking at
+// the clock, since a sleeper wakes up about 20 us late. The thread's timer slack, 50 us by default, is 1 ns meanwhile.
 class emulated_clock {
  public:
   static constexpr std::string_view kind = "emulated";

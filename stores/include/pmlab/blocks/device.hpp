@@ -1,10 +1,12 @@
-// The concept of a block device: storage that is read and written in blocks, asynchronously, and that a crash can cut off.
+// The concept of a block device: storage that is read and written in blocks, asynchronously, and that a crash can cut
+// off.
 //
-// It is the sibling of media::medium. A store that uses both takes a medium for bytes and a device for blocks as template
-// arguments. Devices: memory (blocks/memory.hpp), file (blocks/file.hpp). Wrappers: counted, emulated, recorded, faulty.
+// It is the sibling of media::medium. A store that uses both takes a medium for bytes and a device for blocks as
+// template arguments. Devices: memory (blocks/memory.hpp), file (blocks/file.hpp). Wrappers: counted, emulated,
+// recorded, faulty.
 //
-// Requests go through queues. A queue belongs to one thread; a device has any number of them. Requests in flight overlap
-// in any order, also within one queue. docs/blocks.md is the guide.
+// Requests go through queues. A queue belongs to one thread; a device has any number of them. Requests in flight
+// overlap in any order, also within one queue. docs/blocks.md is the guide.
 //
 // What a crash leaves (docs/memory-model.md has the rules with their tests):
 //   (B1) A write is uncertain from its submission. A crash leaves each aligned unit of `atomic_bytes` (512 bytes if the
@@ -16,20 +18,26 @@
 //   (B4) After a discard a block holds its old content, zeros, or anything else.
 //   (B5) A failed flush fails the device: no later request succeeds.
 //   (B6) The data path changes no metadata of a file: its size never changes and its extents are written.
-//   (B7) A queue orders nothing by itself: a flush that is submitted before a write completed does not cover that write.
+//   (B7) A queue orders nothing by itself: a flush that is submitted before a write completed does not cover that
+//   write.
 //
 // What requests see of others that overlap them in time and in blocks:
-//   (B8) Each aligned unit of `atomic_bytes` is whole: a read finds in it what one write left, never bytes of two, and of
+//   (B8) Each aligned unit of `atomic_bytes` is whole: a read finds in it what one write left, never bytes of two, and
+//   of
 //        two writes one has it. A drive keeps more together among commands (AWUN, NAWUN) than over a power failure
-//        (AWUPF, NAWUPF), so one figure is a promise for both. A device that promises nothing (0) may mix bytes within a
+//        (AWUPF, NAWUPF), so one figure is a promise for both. A device that promises nothing (0) may mix bytes within
+//        a
 //        block. A request of several units is no unit: a read may find the second unit of a write and not the first.
 //
 //   device                        keeps whole among requests
-//   memory                        a block, or atomic_bytes if that is more, even if it promises nothing for a power failure
-//   file, direct I/O              the unit that the kernel states (STATX_WRITE_ATOMIC); a unit that it does not state is, on
+//   memory                        a block, or atomic_bytes if that is more, even if it promises nothing for a power
+//   failure
+//   file, direct I/O              the unit that the kernel states (STATX_WRITE_ATOMIC); a unit that it does not state
+//   is, on
 //                                 most drives, a logical block of the drive
 //   file, page cache              nothing: the kernel copies pages beside each other
-//   counted, recorded, faulty,    as the device within; a fault of `faulty` is one of its request, not of requests beside it
+//   counted, recorded, faulty,    as the device within; a fault of `faulty` is one of its request, not of requests
+//   beside it
 //   any_device, reference
 //   timed, emulated               the bytes are the inner device's, at submission; promised is the smaller unit of both
 #pragma once
@@ -134,8 +142,8 @@ concept queue_of = std::constructible_from<Q, D&, unsigned> &&
   { q.depth() } -> std::same_as<unsigned>;
 };
 
-// `failure()` is empty while the device works; after a failed flush it states why every request fails. Thread safety: all
-// of it from any thread; queues see above.
+// `failure()` is empty while the device works; after a failed flush it states why every request fails. Thread safety:
+// all of it from any thread; queues see above.
 template <class D>
 concept device = requires(D& d, const D& constant) {
   typename D::queue;

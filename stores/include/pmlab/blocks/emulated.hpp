@@ -1,8 +1,9 @@
-// A device with the speed of a modelled drive on the real clock: for comparisons with programs that know no virtual one.
+// A device with the speed of a modelled drive on the real clock: for comparisons with programs that know no virtual
+// one.
 //
-// Use it over blocks::memory, or a file on tmpfs: the inner device must be faster than the drive. Where it is not, where
-// the machine's cores are taken, or where a sleeper wakes up late, requests are late; `emulation().late_ns` is by how
-// much, and `warning()` is not empty when figures are not to be trusted.
+// Use it over blocks::memory, or a file on tmpfs: the inner device must be faster than the drive. Where it is not,
+// where the machine's cores are taken, or where a sleeper wakes up late, requests are late; `emulation().late_ns` is by
+// how much, and `warning()` is not empty when figures are not to be trusted.
 #pragma once
 
 #include <pmlab/blocks/timed.hpp>

@@ -62,8 +62,8 @@ struct injected_fault {
   request into;  // its data may be gone
 };
 
-// Thread safety: queues as in blocks/device.hpp; the other operations from any thread. With several queues, requests are
-// counted in the order of their submission.
+// Thread safety: queues as in blocks/device.hpp; the other operations from any thread. With several queues, requests
+// are counted in the order of their submission.
 template <device Inner>
 class faulty : public wrapper<Inner> {
  public:

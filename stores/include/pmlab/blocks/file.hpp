@@ -106,8 +106,8 @@ class basic_file {
   }
   basic_file(const basic_file&) = delete;
   basic_file& operator=(const basic_file&) = delete;
-  // Unlocked, not only closed: a child process that was forked since has the descriptor, too. Such a child unlocks nothing.
-  // It has none of the threads either: they are not waited for.
+  // Unlocked, not only closed: a child process that was forked since has the descriptor, too. Such a child unlocks
+  // nothing. It has none of the threads either: they are not waited for.
   ~basic_file() {
     if (locked_by_.is_this_one())
       ::flock(state_.file.get(), LOCK_UN);
@@ -134,23 +134,32 @@ class basic_file {
   [[nodiscard]] bool uses_io_uring() const noexcept { return !pool_wanted_; }
 
  private:
-  // How long a device is waited for whose owner was killed: half a second.
-  static constexpr int most_tries = 100;
-  static constexpr std::chrono::milliseconds time_of_a_try{5};
+  // Tries until `is_done()`, for half a second: requests of an owner that was killed end within that. Returns whether
+  // it was done.
+  template <class IsDone>
+  [[nodiscard]] static bool done_soon(IsDone&& is_done) {
+    constexpr int most_tries = 100;
+    constexpr std::chrono::milliseconds time_of_a_try{5};
+    for (int tries = 0; !is_done(); ++tries) {
+      if (tries == most_tries) return false;
+      std::this_thread::sleep_for(time_of_a_try);
+    }
+    return true;
+  }
 
   [[nodiscard]] descriptor opened(const std::string& path) {
     struct stat status {};
     const bool is_block_device = ::stat(path.c_str(), &status) == 0 && S_ISBLK(status.st_mode);
     const int flags = (state_.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | (state_.direct ? O_DIRECT : 0) |
                       (is_block_device ? O_EXCL : 0);
-    descriptor file(state_.system.open(path.c_str(), flags));
-    int failure = errno;
+    descriptor file;
+    int failure = 0;
     // A block device is its opener's own from here on, and a killed one's until its requests have ended.
-    for (int tries = 0; !file.is_open() && is_block_device && failure == EBUSY && tries < most_tries; ++tries) {
-      std::this_thread::sleep_for(time_of_a_try);
+    static_cast<void>(done_soon([&] {
       file = descriptor(state_.system.open(path.c_str(), flags));
       failure = errno;
-    }
+      return file.is_open() || !is_block_device || failure != EBUSY;
+    }));
     if (file.is_open()) return file;
     const std::string cannot_open = "cannot open " + path;
     const std::string why = std::strerror(failure);
@@ -170,21 +179,21 @@ class basic_file {
                 failure == ENOENT ? "blocks::create_file makes a file" : "check the path and its permissions");
   }
 
-  // Requests of a process that was killed hold the lock until the drive has ended them: these are waited for, since they
-  // would change blocks under the new owner.
+  // Requests of a process that was killed hold the lock until the drive has ended them: these are waited for, since
+  // they would change blocks under the new owner.
   void lock(const std::string& path) {
     const int kind = state_.read_only ? LOCK_SH : LOCK_EX;
-    for (int tries = 0; ::flock(state_.file.get(), kind | LOCK_NB) != 0; ++tries) {
-      if (errno != EWOULDBLOCK)
+    const bool is_locked = done_soon([&] {
+      const bool locks = ::flock(state_.file.get(), kind | LOCK_NB) == 0;
+      if (!locks && errno != EWOULDBLOCK)
         throw error("cannot lock " + path + ": " + std::strerror(errno), "use a file system with flock");
-      if (tries == most_tries)
-        throw error(
-            path + " is open as a block device already, " +
-                holders_as_text(state_.file.get(), "in this process or another one"),
-            "close it there, or choose another file; a forked process keeps the files of its parent, also of one "
-            "that was killed: end it");
-      std::this_thread::sleep_for(time_of_a_try);
-    }
+      return locks;
+    });
+    if (!is_locked)
+      throw error(path + " is open as a block device already, " +
+                      holders_as_text(state_.file.get(), "in this process or another one"),
+                  "close it there, or choose another file; a forked process keeps the files of its parent, also of one "
+                  "that was killed: end it");
   }
 
   void check_size(const std::string& path, const file_options& options) const {
@@ -273,7 +282,8 @@ class basic_file {
 template <class System>
 class basic_file<System>::queue {
  public:
-  // At most `depth` requests in flight, 1 to 32768. `device` outlives it. Throws pmlab::error: the kernel gives no ring.
+  // At most `depth` requests in flight, 1 to 32768. `device` outlives it. Throws pmlab::error: the kernel gives no
+  // ring.
   queue(basic_file& device, unsigned depth)
       : device_(device),
         state_(device.state_),

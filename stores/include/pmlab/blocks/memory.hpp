@@ -26,8 +26,8 @@
 namespace pmlab::blocks {
 
 // Thread safety: see blocks/device.hpp. Requests of two threads that overlap keep each block whole, or each unit of
-// atomic_bytes if that is larger (B8): a lock is held while a unit is copied. Its price is one atomic change and a store
-// for each 4 KiB or unit.
+// atomic_bytes if that is larger (B8): a lock is held while a unit is copied. Its price is one atomic change and a
+// store for each 4 KiB or unit.
 class memory {
  public:
   // Zeros at first; memory is taken when a block is first written. Throws pmlab::error for an impossible geometry or if

@@ -1,5 +1,5 @@
-// The command front end of a modelled key-value SSD, on the clock of its drive. stores::kv_device waits for it if its device
-// has one: an emulated or simulated drive of a profile such as `pm983-kv`.
+// The command front end of a modelled key-value SSD, on the clock of its drive. stores::kv_device waits for it if its
+// device has one: an emulated or simulated drive of a profile such as `pm983-kv`.
 #pragma once
 
 #include <pmlab/blocks/clock.hpp>
@@ -27,8 +27,8 @@ class pair_front {
   // The same.
   [[nodiscard]] virtual picoseconds answer(std::uint64_t bytes) = 0;
 
-  // From here to `end_work` the calling thread does what the device does by itself. On a virtual clock its waits for the
-  // flash are the device's then, and take no time of the thread; on a real one it waits.
+  // From here to `end_work` the calling thread does what the device does by itself. On a virtual clock its waits for
+  // the flash are the device's then, and take no time of the thread; on a real one it waits.
   virtual void begin_work() = 0;
   // Returns when that work is done: the device takes no other command before. 0: it is done.
   [[nodiscard]] virtual picoseconds end_work() = 0;
@@ -39,8 +39,8 @@ class pair_front {
   virtual void wait_until(picoseconds time) = 0;
 };
 
-// On a clock. One with `take_turn` lets threads with earlier times go first. One with `detach` can leave the time of the
-// calling thread, and go on by itself until `attach`, which returns the time that it has come to.
+// On a clock. One with `take_turn` lets threads with earlier times go first. One with `detach` can leave the time of
+// the calling thread, and go on by itself until `attach`, which returns the time that it has come to.
 template <drive_clock Clock>
 class pair_front_on final : public pair_front {
  public:

@@ -18,13 +18,13 @@
 
 namespace pmlab::blocks {
 
-// Thread safety: queues as in blocks/device.hpp; `mark` from any thread. A submit or reap throws pmlab::error if the log
-// cannot grow; the request that it was about to log was not given to the inner device then.
+// Thread safety: queues as in blocks/device.hpp; `mark` from any thread. A submit or reap throws pmlab::error if the
+// log cannot grow; the request that it was about to log was not given to the inner device then.
 template <device Inner>
 class recorded : public wrapper<Inner> {
  public:
-  // `arguments` build the inner device. `log` is written from its beginning. It does not have the content that the device
-  // has now: the user keeps a copy of it (or none, if it is all zeros).
+  // `arguments` build the inner device. `log` is written from its beginning. It does not have the content that the
+  // device has now: the user keeps a copy of it (or none, if it is all zeros).
   template <class... Arguments>
   explicit recorded(const std::string& log, Arguments&&... arguments)
       : wrapper<Inner>(std::in_place, std::forward<Arguments>(arguments)...), log_(log, this->inner().shape()) {}
@@ -85,8 +85,8 @@ class recorded : public wrapper<Inner> {
     std::vector<std::size_t> free_;
   };
 
-  // Logs a text of the program, for example which operation it has acknowledged. A check of a crash state gets the marks
-  // before the crash.
+  // Logs a text of the program, for example which operation it has acknowledged. A check of a crash state gets the
+  // marks before the crash.
   void mark(std::string_view text) {
     io_record record;
     record.event = io_event::mark;

@@ -25,8 +25,8 @@ template <class Queue>
   return done.front().error;
 }
 
-// A device and a queue of depth 1, for one thread. Each operation throws pmlab::error if the device fails it; `data` is a
-// whole number of blocks, aligned to data_alignment.
+// A device and a queue of depth 1, for one thread. Each operation throws pmlab::error if the device fails it; `data` is
+// a whole number of blocks, aligned to data_alignment.
 template <device D>
 class synchronous {
  public:

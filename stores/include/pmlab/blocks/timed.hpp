@@ -1,8 +1,8 @@
 // A device that is as fast as a modelled drive, on any clock.
 //
-// The inner device does the bytes when a request is submitted. The drive model (blocks/flash/page_ftl.hpp) computes when
-// the drive would be done, and the completion is held back until then. Completions are returned in the order of their
-// times. docs/drive-profiles.md describes the meaning of the figures and their limits.
+// The inner device does the bytes when a request is submitted. The drive model (blocks/flash/page_ftl.hpp) computes
+// when the drive would be done, and the completion is held back until then. Completions are returned in the order of
+// their times. docs/drive-profiles.md describes the meaning of the figures and their limits.
 #pragma once
 
 #include <pmlab/blocks/clock.hpp>
@@ -44,7 +44,8 @@ class timed : public wrapper<Inner> {
   [[nodiscard]] std::string name() const { return std::string(Clock::kind) + ":" + profile_.name; }
 
   // The inner device's blocks. A crash keeps what both keep: the larger atomic unit of the two is not promised, and
-  // there is a volatile cache if one of them has one. For the drive alone give the inner device shape_of(profile, bytes).
+  // there is a volatile cache if one of them has one. For the drive alone give the inner device shape_of(profile,
+  // bytes).
   [[nodiscard]] geometry shape() const {
     geometry both = this->inner().shape();
     both.atomic_bytes = std::min(both.atomic_bytes, static_cast<std::uint32_t>(profile_.atomic_bytes));

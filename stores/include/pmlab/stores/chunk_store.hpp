@@ -5,42 +5,48 @@
 //   disk.write(offset, bytes);     // atomic within a chunk, durable on return
 //   disk.read(offset, bytes);      // never written: zeros
 //
-// Use it for block devices, pages and objects whose writes must not be torn, on a drive beside persistent memory. The data
-// is on the drive; the memory has a record of three lines for each chunk (1 MiB by default), and an index from chunks to
-// records, which is any index of pmlab.
+// Use it for block devices, pages and objects whose writes must not be torn, on a drive beside persistent memory. The
+// data is on the drive; the memory has a record of three lines for each chunk (1 MiB by default), and an index from
+// chunks to records, which is any index of pmlab.
 //
 // How a write is atomic. A first write goes to the place that its chunk's base extent has for it; an overwrite goes to
-// free blocks (redirect on write). When the data is durable, one 8-byte store names it: a word of bits, or a ring entry.
-// One line, one flush, one fence. If the drive keeps a whole block, over a power failure (B1) and beside other requests
-// (B8), an overwrite of one block goes to the block's place, and the memory is not written at all; unless a read of several
-// blocks of the chunk is under way. A full ring goes into the chunk's map: no data is copied. With
+// free blocks (redirect on write). When the data is durable, one 8-byte store names it: a word of bits, or a ring
+// entry. One line, one flush, one fence. If the drive keeps a whole block, over a power failure (B1) and beside other
+// requests
+// (B8), an overwrite of one block goes to the block's place, and the memory is not written at all; unless a read of
+// several blocks of the chunk is under way. A full ring goes into the chunk's map: no data is copied. With
 // the merge policy `copy`, as in the paper, the data goes back to the base extent instead.
 //
-// Thread safety: any operation from any number of threads (`check`: no other operation). Operations that overlap in time
-// and in blocks take effect in some order, whole per chunk. Progress: an operation holds a lock of its chunk while it plans
-// and while it commits, never while the drive works.
+// Thread safety: any operation from any number of threads (`check`: no other operation). Operations that overlap in
+// time and in blocks take effect in some order, whole per chunk. Progress: an operation holds a lock of its chunk while
+// it plans and while it commits, never while the drive works.
 //
 // A handle of a volume that was removed is void, for ever: its operations fail and name the volume, those in flight end
 // with an error (or had taken effect before), and none reaches the volume that gets the number next. The number and the
 // chunks of a removed volume are free when the operations that were in flight have ended. After the store is closed its
 // handles throw, too; its queues are gone before that.
 //
-// Durability: what an operation returned stays true after a crash. A write that a crash interrupts is there, whole within
-// its chunk, or not at all. One exception: a read that runs at the same time as a write in place of the same block may
-// return data that is not durable yet, as on the drive itself. Asynchronous operations: chunk_store/queue.hpp.
+// Durability: what an operation returned stays true after a crash. A write that a crash interrupts is there, whole
+// within its chunk, or not at all. One exception: a read that runs at the same time as a write in place of the same
+// block may return data that is not durable yet, as on the drive itself. Asynchronous operations:
+// chunk_store/queue.hpp.
 //
-// Damage: headers, index blocks and pairs of records have checksums, and opening is an error that names the damaged part;
-// a torn index block and a damaged one can be told apart on a drive that keeps blocks whole, or if the store was closed.
-// The data of users has no checksum, and neither have records in persistent memory: the drive and the memory are trusted
-// with these. A copy of drive or records of another session is an error.
+// Damage: headers, index blocks and pairs of records have checksums, and opening is an error that names the damaged
+// part; a torn index block and a damaged one can be told apart on a drive that keeps blocks whole, or if the store was
+// closed. The data of users has no checksum, and neither have records in persistent memory: the drive and the memory
+// are trusted with these. A copy of drive or records of another session is an error.
 //
 // Layout: chunk_store/layout.hpp. Differences from the paper, with reasons (design findings in docs/stores.md):
-//  * An entry carries the lap of its position. The paper stores an entry and a tail: two lines, two fences, or lost writes.
+//  * An entry carries the lap of its position. The paper stores an entry and a tail: two lines, two fences, or lost
+//    writes.
 //  * A chunk knows which blocks were written. In the paper, a read of other blocks returns an earlier owner's data.
 //  * A full ring is merged by remapping, in memory; the paper copies the data back. Merging by copy is an option. It is
-//    asynchronous I/O of the queue whose write filled the ring. While it runs, writes to its chunk go to free blocks, and
-//    it waits for readers of the blocks that it overwrites. A chunk without a base extent, and a ring that is full while a
-//    merge cannot go on (it failed, or its thread is idle), are remapped. A write of more pieces than a ring has entries
+//    asynchronous I/O of the queue whose write filled the ring. While it runs, writes to its chunk go to free blocks,
+//    and
+//    it waits for readers of the blocks that it overwrites. A chunk without a base extent, and a ring that is full
+//    while a
+//    merge cannot go on (it failed, or its thread is idle), are remapped. A write of more pieces than a ring has
+//    entries
 //    makes a map; the next merge by copy copies its blocks, too, and removes it. Blocks of a base extent stay their
 //    chunk's.
 //  * Blocks are free again when no running operation can use them, and when the word that replaced them is durable.
@@ -48,16 +54,16 @@
 //
 // Without persistent memory: the records lie in a region of the drive, and in DRAM (chunk_store/on_blocks.hpp).
 //   auto store = stores::chunk_store<stores::records_on_blocks, blocks::file>::open(drive, {});
-// A change of a record is one block write, which changes of its neighbours share. Merges are by copy, and a group has at
-// most as many ranges as a ring has entries. A write whose index block cannot be written fails; the chunk is unchanged,
-// but after a crash before the next write of that index block it may have the write, whole.
+// A change of a record is one block write, which changes of its neighbours share. Merges are by copy, and a group has
+// at most as many ranges as a ring has entries. A write whose index block cannot be written fails; the chunk is
+// unchanged, but after a crash before the next write of that index block it may have the write, whole.
 //
 // With the records as values of a key-value device, and a cache of them in DRAM (chunk_store/on_kv.hpp):
 //   auto pairs = stores::kv_device<media::pmem, blocks::file>::open(pool, flash, {});
 //   auto store = stores::chunk_store<stores::records_on_kv<decltype(pairs)>, blocks::file>::open(pairs, drive, {},
 //                                                                                    {.cache_bytes = 64 << 20});
-// A change of a record is one put. Merges and groups are as with records on blocks. A search for a record that is not in
-// the cache reads it under the lock of its chunk.
+// A change of a record is one put. Merges and groups are as with records on blocks. A search for a record that is not
+// in the cache reads it under the lock of its chunk.
 //
 // Invariants:
 //   C1 a write that returned is there, whole         C2 a block that was never written reads as zeros
@@ -156,7 +162,8 @@ struct default_index<Medium> {
 
 }  // namespace detail::chunk_store
 
-// See the file's prologue. `Container`: a medium, records_on_blocks or records_on_kv. `Index`: from a chunk to its record, in a medium.
+// See the file's prologue. `Container`: a medium, records_on_blocks or records_on_kv. `Index`: from a chunk to its
+// record, in a medium.
 template <class Container, blocks::device Device,
           class Index = typename detail::chunk_store::default_index<Container>::type>
 class chunk_store {
@@ -261,8 +268,8 @@ class chunk_store {
   [[nodiscard]] static volume_number number_of(const volume_handle& v) noexcept { return v.of_; }
 
   // Opens the store `name` (at most 21 characters) in `medium` and on `device`, or makes an empty one if the medium has
-  // none. Both outlive it. Throws pmlab::error: a drive of another store or of another moment, too small, other sizes of
-  // blocks; impossible options; a damaged pool or header; no space.
+  // none. Both outlive it. Throws pmlab::error: a drive of another store or of another moment, too small, other sizes
+  // of blocks; impossible options; a damaged pool or header; no space.
   static chunk_store open(Container& medium, Device& device, const chunk_store_options& options = {},
                           std::string_view name = layout_name) requires media::medium<Container> {
     return chunk_store(device, options, [&](detail::chunk_store::free_map& /*free*/, auto& shape) {
@@ -278,9 +285,9 @@ class chunk_store {
       return container(device, free, shape, options.identity, options.format);
     });
   }
-  // Opens the store whose records are in `pairs` and whose data is on `device`, or makes an empty one if the key space has
-  // none. Both outlive it. Merges are by copy. Throws pmlab::error: as above, a key space with other pairs, values too
-  // short for a record.
+  // Opens the store whose records are in `pairs` and whose data is on `device`, or makes an empty one if the key space
+  // has none. Both outlive it. Merges are by copy. Throws pmlab::error: as above, a key space with other pairs, values
+  // too short for a record.
   template <record_device Pairs>
   static chunk_store open(Pairs& pairs, Device& device, const chunk_store_options& options = {},
                           const kv_records& records = {}) requires std::same_as<Container, records_on_kv<Pairs>> {
@@ -304,16 +311,16 @@ class chunk_store {
     return {*this, found.of, found.bytes, name};
   }
 
-  // Removes the volume and frees its chunks; those that operations in flight use, when these have ended. False: there is no
-  // such volume, nor is one there after a crash. True: it is gone durably; what a crash or a drive that fails leaves of it
-  // is freed by later operations, or when the store is opened. Throws pmlab::error if the drive fails before: the volume is
-  // there as before; or its handles are void, and `volume` throws, until the drive is well again.
+  // Removes the volume and frees its chunks; those that operations in flight use, when these have ended. False: there
+  // is no such volume, nor is one there after a crash. True: it is gone durably; what a crash or a drive that fails
+  // leaves of it is freed by later operations, or when the store is opened. Throws pmlab::error if the drive fails
+  // before: the volume is there as before; or its handles are void, and `volume` throws, until the drive is well again.
   bool remove_volume(std::string_view name) {
     parts_.ensure_recovered_or_throw();
     return parts_.remove_volume(name);
   }
-  // Goes on with removals that waited for operations in flight: at the end of each operation. Does nothing while another
-  // thread makes or removes a volume, which goes on with them then. True: one has ended.
+  // Goes on with removals that waited for operations in flight: at the end of each operation. Does nothing while
+  // another thread makes or removes a volume, which goes on with them then. True: one has ended.
   bool finish_removals() noexcept { return parts_.finish_removals(); }
   // The same where a write finds no space: it waits for that thread.
   void wait_for_removals() noexcept { parts_.wait_for_removals(); }
@@ -332,7 +339,8 @@ class chunk_store {
     return {std::uint64_t{chunk_blocks()} * block_bytes(), parts_.in_place, durable};
   }
 
-  // The free blocks are known; with records on blocks, always. Until then reads, and writes that need none, are answered.
+  // The free blocks are known; with records on blocks, always. Until then reads, and writes that need none, are
+  // answered.
   [[nodiscard]] bool is_complete() const noexcept { return parts_.is_complete(); }
   // Waits until the free blocks are known. Throws pmlab::error: they cannot be.
   void wait_until_complete() { parts_.ensure_recovered_or_throw(); }
@@ -388,8 +396,8 @@ class chunk_store {
   }
 
   // Ends a write whose data is durable (`written`), or whose transfer failed. Durable on return: std::errc{}. An error:
-  // the chunk is unchanged, except that after a failed write in place the block is old or new. `volume_removed`: its data
-  // is not in use, or goes with the volume. `no_room`: its ring is
+  // the chunk is unchanged, except that after a failed write in place the block is old or new. `volume_removed`: its
+  // data is not in use, or goes with the volume. `no_room`: its ring is
   // full until a merge by copy ends, and the write has not ended; unless it `may_remap`: then the ring goes into a map.
   [[nodiscard]] std::errc end_write(plan& p, bool written, bool may_remap = false) {
     return parts_.end_write(p, written, may_remap);
@@ -407,18 +415,18 @@ class chunk_store {
     return parts_.discard_in_chunk(v, number, blocks, p, may_remap);
   }
 
-  // ---- the steps of a merge by copy. The caller reads the sources, waits for may_overwrite, writes the data durably to
-  // the targets, and calls end_merge.
+  // ---- the steps of a merge by copy. The caller reads the sources, waits for may_overwrite, writes the data durably
+  // to the targets, and calls end_merge.
 
-  // False: there is nothing to merge, a merge of this chunk is under way, or a write to the places of its blocks; or the
-  // plan has a failure: there is no DRAM.
+  // False: there is nothing to merge, a merge of this chunk is under way, or a write to the places of its blocks; or
+  // the plan has a failure: there is no DRAM.
   [[nodiscard]] bool begin_merge(std::uint64_t key, merge_plan& m) { return parts_.begin_merge(key, m); }
 
   // True: no read is under way that began before the merge, and may read the blocks that it overwrites.
   [[nodiscard]] bool may_overwrite(const merge_plan& m) { return parts_.may_overwrite(m); }
 
-  // Ends a merge whose data is durable at its targets (`copied`), or that is given up. False: the index is being written;
-  // call again, until it is not this.
+  // Ends a merge whose data is durable at its targets (`copied`), or that is given up. False: the index is being
+  // written; call again, until it is not this.
   [[nodiscard]] bool end_merge(merge_plan& m, bool copied) { return parts_.end_merge(m, copied); }
 
   // Counts the ends of merges, of reads that one waits for, and of the use of queues that have some.
@@ -426,8 +434,8 @@ class chunk_store {
   // Waits until changes() is not `seen`, or a little while.
   void wait_for_change(std::uint64_t seen) const { parts_.changes.wait_while(seen); }
 
-  // Goes on with merges that operations of volumes began, on queues that no operation uses now. False: there was none to
-  // go on with.
+  // Goes on with merges that operations of volumes began, on queues that no operation uses now. False: there was none
+  // to go on with.
   bool help_merges() { return synchronous_.help_merges(); }
 
   // Writes changed records, without waiting.
@@ -440,7 +448,8 @@ class chunk_store {
 
   // Where a write that found no room may find some later.
   using room_later = detail::chunk_store::room_later;
-  // Frees the replaced blocks that no operation can use any more. `freed`: times_freed() before the write found no room.
+  // Frees the replaced blocks that no operation can use any more. `freed`: times_freed() before the write found no
+  // room.
   [[nodiscard]] room_later collect(std::uint64_t freed) { return detail::chunk_store::collect(parts_, freed); }
   // How many extents of replaced blocks became free.
   [[nodiscard]] std::uint64_t times_freed() { return detail::chunk_store::times_freed(parts_); }

@@ -8,8 +8,8 @@
 // It holds at most so many bytes, under a policy of pmlab/cache, in shards with a lock each.
 //
 // Durability and atomicity: the store's. A change reaches the store before the cache shows it.
-// Thread safety: any operation from any number of threads, if the store's are. All changes go through the cache. No lock of
-// it is held while the store works. Coherence: see kv_cache/pair_cache.hpp.
+// Thread safety: any operation from any number of threads, if the store's are. All changes go through the cache. No
+// lock of it is held while the store works. Coherence: see kv_cache/pair_cache.hpp.
 #pragma once
 
 #include <pmlab/stores/kv_cache/options.hpp>

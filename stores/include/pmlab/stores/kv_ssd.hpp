@@ -5,18 +5,18 @@
 //   device.get("user:17");
 //   auto keys = device.iterate({.mask = 0xffffffff, .pattern = 0x75736572});      // "user"
 //
-// Use it as a model of such a drive that keeps its promises, and as a store of pairs whose host side is a function call.
-// The medium is the drive's battery-backed memory: it holds the write buffer and the index. The flash is a block device.
-// All that an SSD does inside runs in the threads that call: there are no others.
+// Use it as a model of such a drive that keeps its promises, and as a store of pairs whose host side is a function
+// call. The medium is the drive's battery-backed memory: it holds the write buffer and the index. The flash is a block
+// device. All that an SSD does inside runs in the threads that call: there are no others.
 //
-// A put copies the record into the write buffer and lets the index lead to it: that is the acknowledgement. A put that finds
-// the buffer full moves its oldest records to flash, where superblocks are filled one after the other; the one with the
-// fewest valid units is collected when free ones run out.
+// A put copies the record into the write buffer and lets the index lead to it: that is the acknowledgement. A put that
+// finds the buffer full moves its oldest records to flash, where superblocks are filled one after the other; the one
+// with the fewest valid units is collected when free ones run out.
 //
-// Thread safety: any operation from any number of threads (`check`: no other operation). Keys are spread over managers by
-// their hash; an operation holds one manager's lock, shared for reading, also while it reads the flash. Operations of a
-// kv_queue (kv_ssd/queue.hpp) read it without a lock. Moving to flash is done by one thread at a time, which holds a
-// manager's lock only while it changes a word of the index.
+// Thread safety: any operation from any number of threads (`check`: no other operation). Keys are spread over managers
+// by their hash; an operation holds one manager's lock, shared for reading, also while it reads the flash. Operations
+// of a kv_queue (kv_ssd/queue.hpp) read it without a lock. Moving to flash is done by one thread at a time, which holds
+// a manager's lock only while it changes a word of the index.
 //
 // Durability: what an operation returned stays true after a crash. A put that a crash interrupts is there whole or not
 // at all. Iterators do not outlive the object. Opening reads the index and the write buffer; of the flash it reads and
@@ -28,9 +28,9 @@
 // used with a half of another copy of the same opening: these cannot be distinguished.
 //
 // Damage: each record has checksums of its head and of its value. A damaged one is never returned: the operation throws
-// kv_damaged. A superblock with a damaged record is not used again. An overwrite that is damaged in the write buffer between
-// a crash and the next opening counts as torn by the crash: its key has the value that the index led to before. Where the
-// device was closed, it is noticed.
+// kv_damaged. A superblock with a damaged record is not used again. An overwrite that is damaged in the write buffer
+// between a crash and the next opening counts as torn by the crash: its key has the value that the index led to before.
+// Where the device was closed, it is noticed.
 //
 // Layout and orders: kv_ssd/layout.hpp, pairs.hpp (S), mover.hpp (G), buckets.hpp (B), chains.hpp (C), moments.hpp (E).
 //
@@ -42,7 +42,8 @@
 //   V5 an iterator returns no deleted key, none twice, and each that was there throughout (B1 < B2 < B3)
 //   V6 a full device changes nothing; deleted keys make room     V7 utilisation falls when keys are deleted
 //   V8 exist and get agree                                       V9 an opened device has no iterator
-//   V10 an operation that has ended, also in a failure, leaves no line of the write buffer promised and no record half made
+//   V10 an operation that has ended, also in a failure, leaves no line of the write buffer promised and no record half
+//   made
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -87,8 +88,8 @@ namespace pmlab::stores {
 template <class Store>
 class kv_queue;
 
-// See the file's prologue. Keys have 4 to 255 bytes (1 to 16 with short_keys), key spaces are 0 to 254. Operations throw
-// pmlab::error: an impossible key, value or key space; the flash failed (nothing was acknowledged); kv_damaged.
+// See the file's prologue. Keys have 4 to 255 bytes (1 to 16 with short_keys), key spaces are 0 to 254. Operations
+// throw pmlab::error: an impossible key, value or key space; the flash failed (nothing was acknowledged); kv_damaged.
 // `Hash`: of (key space, key); for tests.
 template <media::medium Medium, blocks::device Device, class Hash = detail::kv_ssd::default_hash>
 class kv_device {
@@ -128,8 +129,8 @@ class kv_device {
     const kv_options of_flash = how.options_of_flash(options);
     return kv_device(std::move(how), medium, flash, of_flash, name, &result);
   }
-  // The medium has the memory of a device. False: it has none, or one whose making or rebuilding was interrupted, which was
-  // never open. Throws pmlab::error: the name belongs to something else.
+  // The medium has the memory of a device. False: it has none, or one whose making or rebuilding was interrupted, which
+  // was never open. Throws pmlab::error: the name belongs to something else.
   [[nodiscard]] static bool is_complete(Medium& medium, std::string_view name = layout_name) {
     return opening::is_complete(medium, name, layout_name, layout_version);
   }
@@ -145,8 +146,8 @@ class kv_device {
   [[nodiscard]] static bool are_of_one_moment(Medium& medium, Device& flash, std::string_view name = layout_name) {
     return opening(medium, flash).are_of_one_moment(name, layout_name, layout_version) == true;
   }
-  // A making was interrupted before its end: the flash has the header of a device that was never opened. Throws pmlab::error:
-  // it failed.
+  // A making was interrupted before its end: the flash has the header of a device that was never opened. Throws
+  // pmlab::error: it failed.
   [[nodiscard]] static bool was_made_only(Device& flash) { return opening::was_made_only(flash); }
   // Closing is a moment of its own: a half of a copy from before it does not fit a half from behind it. Nothing becomes
   // more durable. Behind it, nothing is left to replay (L0).
@@ -262,7 +263,8 @@ class kv_device {
     std::vector<std::string> taken_;
   };
 
-  // Opens an iterator over the keys of a prefix. Throws pmlab::error: 16 are open; a pattern with bits outside the mask.
+  // Opens an iterator over the keys of a prefix. Throws pmlab::error: 16 are open; a pattern with bits outside the
+  // mask.
   [[nodiscard]] iterator iterate(kv_prefix prefix = {}, std::uint8_t space = 0) {
     check_prefix(prefix, space);
     if (iterators_.fetch_add(1, std::memory_order_acq_rel) >= most_iterators) {
@@ -272,8 +274,9 @@ class kv_device {
     }
     return iterator(*this, space, prefix);
   }
-  // Calls visit(key) for each key of a prefix, as an iterator returns them: it is none of the sixteen. `visit` may change the
-  // device. Throws pmlab::error, as `iterate` does for the prefix; the flash failed; kv_damaged; and what `visit` throws.
+  // Calls visit(key) for each key of a prefix, as an iterator returns them: it is none of the sixteen. `visit` may
+  // change the device. Throws pmlab::error, as `iterate` does for the prefix; the flash failed; kv_damaged; and what
+  // `visit` throws.
   template <class Visit>
   void for_each_key(kv_prefix prefix, std::uint8_t space, Visit&& visit) {
     check_prefix(prefix, space);
@@ -297,9 +300,9 @@ class kv_device {
   // How many are open.
   [[nodiscard]] unsigned open_iterators() const noexcept { return iterators_.load(std::memory_order_acquire); }
 
-  // Up to `most` keys of a space from `from` on, in byte order. Each was there at some moment of the call; none is missed
-  // that was there throughout. Reads the keys of each group of four first bytes that it visits: a group of many keys takes
-  // as long for each call.
+  // Up to `most` keys of a space from `from` on, in byte order. Each was there at some moment of the call; none is
+  // missed that was there throughout. Reads the keys of each group of four first bytes that it visits: a group of many
+  // keys takes as long for each call.
   [[nodiscard]] std::vector<std::string> list(std::string_view from, std::size_t most, std::uint8_t space = 0) {
     check_space(space);
     command(0);
@@ -326,8 +329,8 @@ class kv_device {
     return keys;
   }
 
-  // Moves all records of the write buffer to flash. False: there is no room for them. For tests and measurements: nothing
-  // becomes more durable.
+  // Moves all records of the write buffer to flash. False: there is no room for them. For tests and measurements:
+  // nothing becomes more durable.
   bool empty_buffer() {
     for (bool is_full = false;;)
       if (!mover_.drain(is_full)) return !is_full;
@@ -482,8 +485,8 @@ class kv_device {
     }
   }
 
-  // A device that was rebuilt, or opened behind a crash, may have no free superblock. The write buffer could not be emptied
-  // then, so it takes no record until one is free; keys may be deleted. False: none could be emptied.
+  // A device that was rebuilt, or opened behind a crash, may have no free superblock. The write buffer could not be
+  // emptied then, so it takes no record until one is free; keys may be deleted. False: none could be emptied.
   [[nodiscard]] bool empty_superblock() {
     static_cast<void>(keep_tail(1));
     const bool done = mover_.empty_one(core_.buffer.promisable(), [this](std::span<const std::byte> record) {
@@ -710,8 +713,8 @@ class kv_device {
   // The bits of a sequence that count within an opening; the bits above are the number of the opening.
   static constexpr unsigned sequence_bits = 64 - detail::moment::number_bits;
 
-  // `number`: of the opening. Replays overwrites. Counts the valid units and finds the records of the write buffer, by a walk
-  // over the index. Returns the line with which the ring begins: the tail to be kept when the opening is one.
+  // `number`: of the opening. Replays overwrites. Counts the valid units and finds the records of the write buffer, by
+  // a walk over the index. Returns the line with which the ring begins: the tail to be kept when the opening is one.
   [[nodiscard]] std::uint64_t recover(bool keeps_tail, std::uint64_t number) {
     core_.last_sequence.store(number << sequence_bits, std::memory_order_release);
     const std::uint64_t tail = replay(core_, root_, core_.medium).run();

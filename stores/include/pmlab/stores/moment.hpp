@@ -1,8 +1,9 @@
-// A moment of a store, and whether two parts of a store are of one moment: a drive and the memory that names what is on it.
+// A moment of a store, and whether two parts of a store are of one moment: a drive and the memory that names what is on
+// it.
 //
-// Each opening is a moment (of some stores each closing, too): a number one greater than the last, and a random mark. The
-// number shows which of two parts is older. The mark distinguishes two moments that have the same number, as when two
-// copies of a store were both used.
+// Each opening is a moment (of some stores each closing, too): a number one greater than the last, and a random mark.
+// The number shows which of two parts is older. The mark distinguishes two moments that have the same number, as when
+// two copies of a store were both used.
 //
 // One part keeps a moment. The other part, which knows of it, keeps two: one that was begun, and one that was durable.
 //   (M1) the moment is begun  <  (M2) the part has it  <  (M3) it is known to be durable: each step durable.

@@ -6,8 +6,8 @@
 //
 // Use it for programs, models and tests that speak of opcodes and status codes. Keys have 1 to 16 bytes.
 //
-// Thread safety, durability: the device's. Facts of the specification are stated here; the order of LIST is the device's to
-// choose: byte order, in which a key comes before those that it begins.
+// Thread safety, durability: the device's. Facts of the specification are stated here; the order of LIST is the
+// device's to choose: byte order, in which a key comes before those that it begins.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -46,7 +46,8 @@ struct nvme_kv_store_options {
   bool no_overwrite = false;  // bit 1: a pair is added; no value is replaced
 };
 
-// The commands, each as a function that returns its status. Throws nothing for input that the command set has a status for.
+// The commands, each as a function that returns its status. Throws nothing for input that the command set has a status
+// for.
 template <class Store>
 class nvme_kv {
  public:

@@ -1,5 +1,5 @@
-// A tiered store: ordered tables of keys and values over a staging and a capacity drive, after HSE [HSE]. A crash takes no
-// more than the last milliseconds: as many as its user allows.
+// A tiered store: ordered tables of keys and values over a staging and a capacity drive, after HSE [HSE]. A crash takes
+// no more than the last milliseconds: as many as its user allows.
 //
 //   auto db = stores::tiered<blocks::file>::open({.staging = fast, .capacity = slow}, {.loss = {.at_most = 100ms}});
 //   auto orders = db->table("orders");
@@ -14,29 +14,32 @@
 // Every change has a sequence. It goes into a memtable in DRAM and into the log. The log is the value store: a frozen
 // memtable becomes a set of sorted keys, and its values stay in the log's segments. A value is so written once.
 //
-// With persistent memory (tiered/memory.hpp) the memtable is itself durable: there is no log, and a crash takes nothing.
+// With persistent memory (tiered/memory.hpp) the memtable is itself durable: there is no log, and a crash takes
+// nothing.
 //
 //   using store = stores::tiered<blocks::file, blocks::emulated_clock, stores::memtable_on<media::pmem>>;
 //   auto db = store::open({.staging = fast, .capacity = slow, .memory = &pool}, {});
 //
 // Pages and values that were read stay in DRAM, up to tiered_options::cache_bytes (tiered/read_cache.hpp).
 //
-// The tree behind the memtables (tiered/tree.hpp): a root of sets, and leaves, each with the keys of a range. Sets of the root
-// spill into the leaves, and their values are copied to where leaf values are; so data ages from the staging to the capacity
-// drive, without versions replaced meanwhile. The sets of a leaf are merged, keys only, except for values in segments that
-// are mostly garbage. The policy of placement (tiered/placement.hpp) assigns each part to a drive.
+// The tree behind the memtables (tiered/tree.hpp): a root of sets, and leaves, each with the keys of a range. Sets of
+// the root spill into the leaves, and their values are copied to where leaf values are; so data ages from the staging
+// to the capacity drive, without versions replaced meanwhile. The sets of a leaf are merged, keys only, except for
+// values in segments that are mostly garbage. The policy of placement (tiered/placement.hpp) assigns each part to a
+// drive.
 //
 // Thread safety: any operation from any number of threads (`check`: no other operation); a batch, a cursor, a snapshot
 // belong to one thread each. Progress: changes are made one after the other; readers of memtables wait for nothing.
 //
 // Durability: what survives a crash is one prefix of the changes in the order of their sequences, no shorter than the
-// last completed sync, and than the loss bound allows (tiered/options.hpp). A reader may see changes that are not durable.
+// last completed sync, and than the loss bound allows (tiered/options.hpp). A reader may see changes that are not
+// durable.
 //
 // Invariants: T1 what survives is one prefix. T2 it is as long as promised. T3 batches are whole. T4 snapshots do not
-// change. T5 the newest version wins; no erased key returns. T6 a segment that is referred to is not free, any other is.
-// T7 the ranges of leaves are disjoint, and leave nothing
-// out. T8 a page or value with a wrong checksum is an error, never an answer. T9 an ingest, a spill or a compaction may be
-// cut off anywhere.
+// change. T5 the newest version wins; no erased key returns. T6 a segment that is referred to is not free, any other
+// is. T7 the ranges of leaves are disjoint, and leave nothing
+// out. T8 a page or value with a wrong checksum is an error, never an answer. T9 an ingest, a spill or a compaction may
+// be cut off anywhere.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -142,8 +145,8 @@ class tiered {
   };
 
   // Walks a range: next() before each key; false: the end. The store outlives it. It holds memory and segments of its
-  // moment, and up to 128 KB of values behind the last one. Throws pmlab::error: the drive fails, a page or value is damaged.
-  // The next call goes on: behind the key whose value it was, which key() names then, or where it was.
+  // moment, and up to 128 KB of values behind the last one. Throws pmlab::error: the drive fails, a page or value is
+  // damaged. The next call goes on: behind the key whose value it was, which key() names then, or where it was.
   class cursor_handle {
    public:
     // To the next key; false: there is none.
@@ -162,8 +165,8 @@ class tiered {
   class batch;
 
   // A table of an open store. Copied freely; the store outlives it. Changes throw, and then nothing has changed:
-  // pmlab::error: key or value too long, the drive failed; tiered_full: no room; std::bad_alloc. A drive that fails behind
-  // a change is an error of the next change, and of `sync`.
+  // pmlab::error: key or value too long, the drive failed; tiered_full: no room; std::bad_alloc. A drive that fails
+  // behind a change is an error of the next change, and of `sync`.
   class table_handle {
    public:
     // Adds or replaces. Returns its sequence.
@@ -221,10 +224,10 @@ class tiered {
     std::vector<owned_change> changes_;
   };
 
-  // Opens the store on these drives, or makes an empty one if both are blank. Replays the log: memory for as much of it as
-  // the last opening's memory limit allowed. Throws pmlab::error: drives of another store, exchanged, cut off, damaged;
-  // impossible options; drives or memory of different moments; durable changes of the log are lost. Pages of keys that are
-  // damaged are listed by `damage`; reads that need one fail. `clock`: see the class.
+  // Opens the store on these drives, or makes an empty one if both are blank. Replays the log: memory for as much of it
+  // as the last opening's memory limit allowed. Throws pmlab::error: drives of another store, exchanged, cut off,
+  // damaged; impossible options; drives or memory of different moments; durable changes of the log are lost. Pages of
+  // keys that are damaged are listed by `damage`; reads that need one fail. `clock`: see the class.
   static std::unique_ptr<tiered> open(const tiered_drives<Device, Memory>& drives, const tiered_options& options = {},
                                       Clock clock = default_clock()) {
     if (drives.capacity.get() == nullptr)
@@ -234,10 +237,10 @@ class tiered {
                   "give two drives, or leave out `staging` and choose policy capacity_only");
     return std::unique_ptr<tiered>(new tiered(drives, options, clock));
   }
-  // Calls function(table's name, key, value) for the newest readable version of each key, in order, of a damaged store; also
-  // for changes behind a gap of the log. Writes nothing to the drives; has all keys in DRAM. Throws pmlab::error at the end if
-  // some entries may be missing, old or erased, with what is damaged; at once: the drives have no store, or no valid manifest.
-  // `options`: the memory limit.
+  // Calls function(table's name, key, value) for the newest readable version of each key, in order, of a damaged store;
+  // also for changes behind a gap of the log. Writes nothing to the drives; has all keys in DRAM. Throws pmlab::error
+  // at the end if some entries may be missing, old or erased, with what is damaged; at once: the drives have no store,
+  // or no valid manifest. `options`: the memory limit.
   template <class Function>
   static void salvage(const tiered_drives<Device, Memory>& drives, Function&& function, tiered_options options = {},
                       Clock clock = default_clock()) {
@@ -263,9 +266,9 @@ class tiered {
     for (const detail::tiered::loose_change& c : behind) all.add(c);
     all.visit(db->tree_->context(), db->tree_->tables(), function);
   }
-  // What was found to be wrong when the store was opened; empty: nothing. Without `read_only` only pages of keys that cannot
-  // be read, any other damage is an error of `open`. With it the store has the moment before the first gap of its log
-  // (stats().sequence), and the list names the durable changes behind it.
+  // What was found to be wrong when the store was opened; empty: nothing. Without `read_only` only pages of keys that
+  // cannot be read, any other damage is an error of `open`. With it the store has the moment before the first gap of
+  // its log (stats().sequence), and the list names the durable changes behind it.
   [[nodiscard]] const std::vector<std::string>& damage() const noexcept { return tree_->damage(); }
 
   tiered(const tiered&) = delete;
@@ -313,8 +316,8 @@ class tiered {
   }
 
   // Brings all changes into the leaves, without the versions that no reader may ask for, and frees the segments that
-  // nothing refers to; segments with more than a little garbage are given up. Throws tiered_full: no room for all of it; the
-  // part that had room is done.
+  // nothing refers to; segments with more than a little garbage are given up. Throws tiered_full: no room for all of
+  // it; the part that had room is done.
   void compact() {
     refuse_if_read_only();
     freeze();
@@ -703,11 +706,11 @@ class tiered {
     return now.oldest + half_bound() + half_bound() / 4;
   }
 
-  // Flushes if it is time; returns how long to pause. A change that comes meanwhile is not half as old as the bound when
-  // the pause ends.
+  // Flushes if it is time; returns how long to pause. A change that comes meanwhile is not half as old as the bound
+  // when the pause ends.
   //
-  // A flusher that comes so late gets little of a processor, and would not get more of it in the flush, for which writers
-  // would wait: it leaves that to them, as long as they go on.
+  // A flusher that comes so late gets little of a processor, and would not get more of it in the flush, for which
+  // writers would wait: it leaves that to them, as long as they go on.
   [[nodiscard]] std::chrono::nanoseconds flusher_pause() {
     const detail::tiered::unflushed waiting = log().not_durable();
     const std::uint64_t woken = clock_.now();

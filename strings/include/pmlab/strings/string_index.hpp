@@ -89,8 +89,8 @@ class string_index {
   static constexpr std::uint64_t layout_version = 1;
 
   // Opens the index `name` (1 to 21 characters) in `medium`, or makes an empty one; its words are in an Index of that
-  // name. Throws pmlab::error: the name belongs to another layout (other values, other words), or to an index of numbers
-  // that has entries; no space. `medium` must outlive the index.
+  // name. Throws pmlab::error: the name belongs to another layout (other values, other words), or to an index of
+  // numbers that has entries; no space. `medium` must outlive the index.
   static string_index open(Medium& medium, std::string_view name) {
     return open(medium, name, [&] {
       media::check_roots(medium, {{std::string(name)}, state_root(name)});
@@ -114,8 +114,8 @@ class string_index {
   ~string_index() { is_alone_ = true; }
 
   // Adds (key, value). inserted; exists: the key is present and was left unchanged; full: no space, nothing changed.
-  // Durable on return. One publication, and one insertion of a word (three, if two keys begin to share a word; none into
-  // a tree of strings). Throws pmlab::error: key or value too long.
+  // Durable on return. One publication, and one insertion of a word (three, if two keys begin to share a word; none
+  // into a tree of strings). Throws pmlab::error: key or value too long.
   outcome insert(std::string_view key, value_view value) {
     return with_space([&] { return put(key, value, [](place&) { return outcome::exists; }); });
   }

@@ -45,8 +45,8 @@ namespace pmlab::cache::detail {
 struct look {
   bool hit = false;
   value_type value = 0;  // value of a hit
-  std::optional<std::uint64_t>
-      gate{};  // gate of a miss, that a fill must carry; none: the index's result may be changing
+  // Gate of a miss, that a fill must carry; none: the index's result may be changing.
+  std::optional<std::uint64_t> gate{};
 };
 
 enum class fill_result : std::uint8_t { installed, evicted_another, was_there, stale };

@@ -1,7 +1,7 @@
 // A toy: a header of two fields that lies in two units of the drive, so that a crash may keep one of them (B1).
 //
-// The same happened to a public store whose log header is updated field by field: a crash between the generation and the
-// checksum made it impossible to open.
+// The same happened to a public store whose log header is updated field by field: a crash between the generation and
+// the checksum made it impossible to open.
 #include "checker/verify/register_volume.hpp"
 #include "redirecting_volume.hpp"
 

@@ -431,7 +431,8 @@ void for_each_slot_away(segment& s, std::uint64_t prefix, unsigned local_depth, 
   return nullptr;
 }
 
-// Calls function(hash, slot) for every entry of the segment whose keys have `prefix`, once also if there are two copies.
+// Calls function(hash, slot) for every entry of the segment whose keys have `prefix`, once also if there are two
+// copies.
 template <class Function>
 void for_each_entry(segment& s, std::uint64_t prefix, unsigned local_depth, Function&& function) {
   for_each_slot(s, prefix, local_depth, [&](std::uint64_t hash, const slot& at) {

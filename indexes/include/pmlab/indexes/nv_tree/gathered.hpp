@@ -39,7 +39,8 @@ class gathered_entries {
   }
 
  private:
-  // So many are sorted by counting, for each, the smaller ones: without a branch on the keys, and none waits for another.
+  // So many are sorted by counting, for each, the smaller ones: without a branch on the keys, and none waits for
+  // another.
   static constexpr std::size_t most_counted = 24;
 
   static bool is_less(const entry& a, const entry& b) noexcept { return a.key < b.key; }

@@ -20,12 +20,13 @@ namespace pmlab::indexes::detail::nv_tree {
 
 // Finds the block with the greatest low <= a key.
 //
-//   top line:        | k | k | k | k | k | k | k | k |      key i of a level: the first key of line i of the level below
+//   top line:        | k | k | k | k | k | k | k | k |      key i of a level: the first key of line i of the level
+//   below
 //                      |       \.
 //   level below:     | line 0 | line 1 | ... | line 7 |     lines of eight keys, one after the other
 //
-// The lines below line i are 8 i, 8 i + 1, ... of the next level, so there are no pointers: a line of 64 bytes has eight
-// keys, and a search reads one line of each level. Free places at the end have the greatest key.
+// The lines below line i are 8 i, 8 i + 1, ... of the next level, so there are no pointers: a line of 64 bytes has
+// eight keys, and a search reads one line of each level. Free places at the end have the greatest key.
 class inner_array {
  public:
   // nullptr: no memory. `blocks` ascend by their low, and the first one's is 0.

@@ -2,14 +2,15 @@
 //
 // The blocks are a list in the order of their keys. They change in place, under their version locks, and split: a block
 // that the array does not know yet is found through its left neighbour. When a writer passes too many of these, or when
-// too many blocks are empty, it builds a new array beside the old one when it has released its locks, from the list as it
-// is, and publishes it by one store. No operation waits for that: no reader, and no other writer.
+// too many blocks are empty, it builds a new array beside the old one when it has released its locks, from the list as
+// it is, and publishes it by one store. No operation waits for that: no reader, and no other writer.
 //
 // Thread safety: any operation from any number of threads, each with a guard of the epochs (`build`, `check`: no
 // concurrent call). Progress: readers write nothing; they wait while a writer changes a block that they read.
 //
 // Invariants:
-//   N1  The blocks of the list follow each other without gap: next->low == last + 1. The first one's low is 0, and it is
+//   N1  The blocks of the list follow each other without gap: next->low == last + 1. The first one's low is 0, and it
+//   is
 //       never removed; the last one's `last` is 2^64 - 1. A block's low never changes.
 //   N2  Every entry is in the block that is in charge of its key. If a key is below all entries of its block, the
 //       greatest entry at or below it is further left.
@@ -212,8 +213,8 @@ class inner_nodes {
     }
   }
 
-  // Moves the upper entries of a full, locked block to a new one on its right, which is returned locked. `made_for`: the
-  // key that has no room. nullptr: no memory.
+  // Moves the upper entries of a full, locked block to a new one on its right, which is returned locked. `made_for`:
+  // the key that has no room. nullptr: no memory.
   block* split(block& b, key_type made_for) {
     block* const right = new (std::nothrow) block;
     if (right == nullptr) return nullptr;

@@ -46,8 +46,8 @@ template <class Medium>
 // freeing it writes to the medium, and no crash leaks one. A group all of whose leaves are free is returned to the
 // medium. The groups themselves are a list that begins at the root (detail/leaf_group.hpp).
 //
-// Thread safety: `take`, `take_outside_group_of`, `has_left`, `give_back`, `to_move` and `steps_to_shrink` from any number
-// of threads, under a mutex; everything else: no concurrent call.
+// Thread safety: `take`, `take_outside_group_of`, `has_left`, `give_back`, `to_move` and `steps_to_shrink` from any
+// number of threads, under a mutex; everything else: no concurrent call.
 template <media::medium Medium>
 class leaf_store {
  public:
@@ -73,8 +73,8 @@ class leaf_store {
     return medium_.resolve(p);
   }
 
-  // An unreachable leaf: the free one with the lowest address. nullptr: no space. `is_last`: it replaces others, so it may
-  // be the last free one: after erasing, a full medium has space again.
+  // An unreachable leaf: the free one with the lowest address. nullptr: no space. `is_last`: it replaces others, so it
+  // may be the last free one: after erasing, a full medium has space again.
   [[nodiscard]] leaf* take(bool is_last) noexcept {
     const std::scoped_lock guard(mutex_);
     const std::size_t stay = is_last ? 0 : 1;
@@ -82,8 +82,8 @@ class leaf_store {
     while (free_[lowest_] == 0) ++lowest_;
     return take_of(lowest_);
   }
-  // The same for a leaf that replaces `old`: one of another group, and of none that would have to be made. nullptr: there
-  // is none.
+  // The same for a leaf that replaces `old`: one of another group, and of none that would have to be made. nullptr:
+  // there is none.
   [[nodiscard]] leaf* take_outside_group_of(const leaf& old) noexcept {
     const std::scoped_lock guard(mutex_);
     const std::optional<position> at = position_of(medium_.locate(&old));
@@ -98,8 +98,8 @@ class leaf_store {
     if (const std::optional<position> at = position_of(medium_.locate(&old))) groups_[at->group].left |= bit(at->leaf);
   }
 
-  // Frees a leaf that the medium durably does not lead to, and that no reader holds. A group that is free then, and that
-  // is not kept in reserve, is returned to the medium.
+  // Frees a leaf that the medium durably does not lead to, and that no reader holds. A group that is free then, and
+  // that is not kept in reserve, is returned to the medium.
   void give_back(leaf& old) noexcept {
     // Not flushed: only a salvage looks at leaves that are free, and it recognises most of them.
     old.link.store(0, std::memory_order_relaxed);
@@ -213,8 +213,8 @@ class leaf_store {
   }
 
   [[nodiscard]] std::uint64_t used_in(std::size_t g) const noexcept { return all_of(g) & ~free_[g]; }
-  // Leaves that can move. Those that wait for readers go by themselves: a group that has no others is left alone, or the
-  // search for a leaf to move would find them again and again.
+  // Leaves that can move. Those that wait for readers go by themselves: a group that has no others is left alone, or
+  // the search for a leaf to move would find them again and again.
   [[nodiscard]] std::uint64_t in_tree(std::size_t g) const noexcept { return used_in(g) & ~groups_[g].left; }
 
   // False: it is in use, is in reserve, or stays because there is no memory.

@@ -153,8 +153,8 @@ class slabs {
     share_some(mine);
   }
 
-  // Frees a node that no thread can read any more, and that was snipped off behind `before`. Without memory for that it is
-  // lost until the next open: the erase has happened.
+  // Frees a node that no thread can read any more, and that was snipped off behind `before`. Without memory for that it
+  // is lost until the next open: the erase has happened.
   void give_back_snipped(node& n, node& before) noexcept {
     thread_state* const known = this_thread_if_memory();
     if (known == nullptr) return;

@@ -28,7 +28,8 @@ struct entry_slot {
 };
 
 //   0            8          16        24             32       48       64
-//   | slot array | high key | sibling | next retired | slot 0 | slot 1 |      the commit word, and two entries beside it
+//   | slot array | high key | sibling | next retired | slot 0 | slot 1 |      the commit word, and two entries beside
+//   it
 //   | slot 2 | slot 3 | slot 4 | slot 5 |
 //   | slot 6 | slot 7 | slot 8 | slot 9 |
 //   | slot 10 | slot 11 | slot 12 | slot 13 |                                 256
@@ -43,8 +44,8 @@ struct alignas(media::xpline_bytes) node {
   std::atomic<std::uint64_t> slots{slot_array::empty(0).word()};
   std::atomic<std::uint64_t> high_key{no_bound};  // keys at or above it are in the sibling, if there is one
   std::atomic<media::pointer<node>> sibling{};    // next node of the same level; null: this is the last one
-  std::atomic<media::pointer<node>>
-      next_retired{};  // next one of a retired node and of the leftmost leaf: see retired_nodes
+  // Next one of a retired node and of the leftmost leaf: see retired_nodes.
+  std::atomic<media::pointer<node>> next_retired{};
   std::array<entry_slot, capacity> entries;
 
   [[nodiscard]] slot_array array() const noexcept { return slot_array(slots.load(std::memory_order_acquire)); }
@@ -63,8 +64,8 @@ struct alignas(media::xpline_bytes) node {
     return key >= high_key.load(std::memory_order_acquire) && sibling.load(std::memory_order_acquire);
   }
 
-  // How many entries of `order` have keys <= key. A search in two steps, of three independent comparisons each: a binary
-  // one would wait for a load four times. Without a branch, since none could be predicted.
+  // How many entries of `order` have keys <= key. A search in two steps, of three independent comparisons each: a
+  // binary one would wait for a load four times. Without a branch, since none could be predicted.
   [[nodiscard]] std::size_t count_up_to(slot_array order, std::uint64_t key) const noexcept {
     const std::size_t count = order.count();
     const auto is_up_to = [&](std::size_t rank) {
@@ -145,8 +146,8 @@ inline void fill_free_slot(node& n, std::size_t slot, std::uint64_t key, std::ui
   n.entries[slot].key.store(key, std::memory_order_release);
 }
 
-// Adds an entry to a locked node that is not full, in front of the one that has `rank` now. Durable on return: one flush
-// and one fence in a slot beside the slot array, else two.
+// Adds an entry to a locked node that is not full, in front of the one that has `rank` now. Durable on return: one
+// flush and one fence in a slot beside the slot array, else two.
 template <media::medium Medium>
 void insert_into(Medium& medium, node& n, slot_array order, std::size_t rank, std::uint64_t key,
                  std::uint64_t value) noexcept {

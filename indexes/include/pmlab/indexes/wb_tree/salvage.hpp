@@ -18,9 +18,9 @@
 
 namespace pmlab::indexes::detail::wb_tree {
 
-// Two paths lead to a leaf: its parent's entry, and its left neighbour's link. Leaves that the inner nodes miss, because
-// one of these is overwritten, are read through the links. Neither path reaches a leaf behind a lost link whose parent
-// is lost, too. Ascending keys, each once; each leaf once, so that it terminates.
+// Two paths lead to a leaf: its parent's entry, and its left neighbour's link. Leaves that the inner nodes miss,
+// because one of these is overwritten, are read through the links. Neither path reaches a leaf behind a lost link whose
+// parent is lost, too. Ascending keys, each once; each leaf once, so that it terminates.
 template <class Medium, class Function>
 class salvager {
  public:
@@ -163,8 +163,8 @@ class salvager {
       if (is_node_of(next, 0) && (!end || n.high_key.load(std::memory_order_acquire) == *end)) next_ = next;
     }
     const std::size_t all = entries.size();
-    // Without its slot array, a leaf shows also the entries that a split has moved out, and the high key beside the array
-    // is likely to be overwritten, too: the parent's bound is the right one.
+    // Without its slot array, a leaf shows also the entries that a split has moved out, and the high key beside the
+    // array is likely to be overwritten, too: the parent's bound is the right one.
     const bound below = end && !is_node_of(p, 0) ? end : bound_of(n, entries, end);
     std::erase_if(entries, [&](const entry& e) {
       return e.key < std::max(low, least_next_) || (below && e.key >= *below) || is_done_;

@@ -234,8 +234,8 @@ class device_model {
   static constexpr std::uint64_t lines_per_entry = 4096 / cache_line_bytes;
   static constexpr std::uint64_t lines_per_wear_block = 65536 / cache_line_bytes;  // unit of wear levelling
 
-  // One direction of a DIMM's link: a line at a time. A core runs ahead of its loads, so a request may be made for a time
-  // that others have passed: it then waits for the lines that wait now, and not until the clock of those others.
+  // One direction of a DIMM's link: a line at a time. A core runs ahead of its loads, so a request may be made for a
+  // time that others have passed: it then waits for the lines that wait now, and not until the clock of those others.
   struct channel {
     picoseconds time = 0;     // the latest request
     picoseconds waiting = 0;  // time of the lines that are not through then
@@ -381,8 +381,8 @@ class device_model {
     return percentile_ns > profile.read_latency_ns ? to_picoseconds(percentile_ns - profile.read_latency_ns) : 0;
   }
 
-  // The tail of reads: some of them take longer, and others are not held up. A few more than 1 in 100 are late, and than
-  // 1 in 1000 very late, so that the percentiles are theirs.
+  // The tail of reads: some of them take longer, and others are not held up. A few more than 1 in 100 are late, and
+  // than 1 in 1000 very late, so that the percentiles are theirs.
   [[nodiscard]] picoseconds late_by(dimm& d) const noexcept {
     if (slowest_read_ == 0) return 0;
     constexpr double late = 0.012;

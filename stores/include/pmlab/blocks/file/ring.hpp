@@ -19,8 +19,8 @@ namespace pmlab::blocks::detail {
 
 // One ring of one thread.
 //
-// The file is not registered with it. The kernel ends a ring some time after its owner has, and would keep the file, and
-// with it the lock, that long. So the lock ends with the last request, also after `kill -9`.
+// The file is not registered with it. The kernel ends a ring some time after its owner has, and would keep the file,
+// and with it the lock, that long. So the lock ends with the last request, also after `kill -9`.
 class ring {
  public:
   // `file` outlives it. Throws pmlab::error: the kernel gives no ring.

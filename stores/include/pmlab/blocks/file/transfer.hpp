@@ -50,8 +50,8 @@ struct file_state {
   [[nodiscard]] std::optional<std::errc> settle(transfer& t, std::int32_t found) {
     const operation what = t.what.what;
     const std::int32_t result = system.result(what, found);
-    // Another queue's flush has failed meanwhile: the kernel tells one caller only, and this success may be of data that
-    // it dropped.
+    // Another queue's flush has failed meanwhile: the kernel tells one caller only, and this success may be of data
+    // that it dropped.
     if (failed.failed()) return device_failed;
     if (what == operation::discard) return std::errc{};  // a hint: a drive that knows none does nothing
     if (what == operation::flush && result >= 0) return std::errc{};

@@ -23,8 +23,8 @@ class host_link {
   picoseconds read_command(picoseconds now) noexcept { return commands_.take(now, read_command_); }
   picoseconds write_command(picoseconds now) noexcept { return commands_.take(now, write_command_); }
 
-  // Sends `bytes` bytes to the host, of which the first `piece` is there at `first` and the last at `last`. Returns when
-  // the host has them.
+  // Sends `bytes` bytes to the host, of which the first `piece` is there at `first` and the last at `last`. Returns
+  // when the host has them.
   picoseconds send(std::uint64_t bytes, std::uint64_t piece, picoseconds now, picoseconds first,
                    picoseconds last) noexcept {
     return std::max(reads_.take(now, first, read_time_.of(bytes)), last + read_time_.of(std::min(bytes, piece)));

@@ -1,7 +1,7 @@
 // Flash: dies on channels, their reads, programs and erases in time.
 //
-// A die does one thing at a time. A read goes before the programs that wait; of the program under way it awaits the rest,
-// or suspends it, if the drive can.
+// A die does one thing at a time. A read goes before the programs that wait; of the program under way it awaits the
+// rest, or suspends it, if the drive can.
 #pragma once
 
 #include <pmlab/blocks/flash/profile.hpp>

@@ -8,10 +8,10 @@
 //   after the other,        into units in a buffer and go round all        channels: one transfer at a time
 //   transfers both ways     dies; superblocks; greedy garbage collection
 //
-// A unit is what a die programs at a time: the same page of all its planes. A superblock is one erase block of each die:
-// it is filled, collected and erased as a whole, as drives with parity over their dies do. Garbage collection takes the
-// superblock with the least valid data, in small steps between the writes of the host, and its reads and programs take
-// the dies' time like all others. Moved data stays in its stream.
+// A unit is what a die programs at a time: the same page of all its planes. A superblock is one erase block of each
+// die: it is filled, collected and erased as a whole, as drives with parity over their dies do. Garbage collection
+// takes the superblock with the least valid data, in small steps between the writes of the host, and its reads and
+// programs take the dies' time like all others. Moved data stays in its stream.
 //
 // Emergent, not built in: write amplification and with it the speed of random writes, the tail of reads beside writes,
 // the price of writes smaller than a mapping unit, of scattered data that is read in order, and of a flush without a
@@ -130,9 +130,9 @@ class page_ftl {
   }
 
   // Forgets all that was ever written, fills the drive, then overwrites mapping units at random until the write
-  // amplification is steady, without time passing: the state in which datasheets of data centres' drives are measured. It
-  // depends on `seed` alone, which draws the units. Returns the amplification. Otherwise as `fill`. Takes about half a
-  // second for each million mapping units.
+  // amplification is steady, without time passing: the state in which datasheets of data centres' drives are measured.
+  // It depends on `seed` alone, which draws the units. Returns the amplification. Otherwise as `fill`. Takes about half
+  // a second for each million mapping units.
   double precondition(std::uint64_t seed = 1) {
     forget_content();
     fill();
@@ -152,8 +152,8 @@ class page_ftl {
     return last;
   }
 
-  // All that is under way ends at once: the buffer is empty, and each part is idle. The data stays where it is. The counts
-  // restart from zero.
+  // All that is under way ends at once: the buffer is empty, and each part is idle. The data stays where it is. The
+  // counts restart from zero.
   void come_to_rest() {
     const std::scoped_lock lock(mutex_);
     forget_time();
@@ -186,8 +186,8 @@ class page_ftl {
     return all;
   }
 
-  // Empty, or the first contradiction found: each mapped unit lies in one place, which names it; each superblock's count
-  // of valid units is exact; free superblocks hold nothing. For tests. Reads the whole map.
+  // Empty, or the first contradiction found: each mapped unit lies in one place, which names it; each superblock's
+  // count of valid units is exact; free superblocks hold nothing. For tests. Reads the whole map.
   [[nodiscard]] std::string check() const {
     const std::scoped_lock lock(mutex_);
     std::vector<std::uint32_t> valid(superblocks_.size(), 0);
@@ -500,7 +500,8 @@ class page_ftl {
     return ready;
   }
 
-  // Programs the units that wait at a write point, padded if they are less than a program takes. Returns when it is done.
+  // Programs the units that wait at a write point, padded if they are less than a program takes. Returns when it is
+  // done.
   picoseconds program(write_point& point, picoseconds begin, picoseconds ready) {
     const std::uint32_t number = filling(point);
     const picoseconds done = nand_.program(die_of(number), number, point.waiting.size() * unit_bytes_, begin, ready);

@@ -1,8 +1,8 @@
 // The command processor of a key-value SSD in time: what its firmware does for a command, beside the flash.
 //
-// It never reads a clock: given times it answers with times, as page_ftl does. Commands have keys and values, so they do
-// not go through page_ftl's host link. One processor takes them one after the other: it parses a command, looks the key up
-// in the index, and moves the value's bytes; a put that replaces a record also gives up the earlier one.
+// It never reads a clock: given times it answers with times, as page_ftl does. Commands have keys and values, so they
+// do not go through page_ftl's host link. One processor takes them one after the other: it parses a command, looks the
+// key up in the index, and moves the value's bytes; a put that replaces a record also gives up the earlier one.
 #pragma once
 
 #include <pmlab/blocks/flash/profile.hpp>

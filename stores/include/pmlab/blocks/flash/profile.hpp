@@ -1,7 +1,7 @@
 // A drive profile: the parameters of the model of an SSD (blocks/flash/page_ftl.hpp).
 //
-// Plain data. docs/drive-profiles.md describes the parameters and how they were found. The profiles that come with pmlab
-// are the files of bench/devices/drives/, which programs carry in themselves.
+// Plain data. docs/drive-profiles.md describes the parameters and how they were found. The profiles that come with
+// pmlab are the files of bench/devices/drives/, which programs carry in themselves.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -85,8 +85,8 @@ namespace detail {
 
 }  // namespace detail
 
-// Throws pmlab::error if a drive of this profile is impossible: a size that is no power of two, a mapping unit that does
-// not fit, no flash beyond the capacity, a buffer that holds too little to fill a unit, a bandwidth of 0.
+// Throws pmlab::error if a drive of this profile is impossible: a size that is no power of two, a mapping unit that
+// does not fit, no flash beyond the capacity, a buffer that holds too little to fill a unit, a bandwidth of 0.
 inline void check_drive(const drive_profile& profile) {
   using detail::impossible;
   const auto text = [](std::uint64_t value) { return std::to_string(value); };

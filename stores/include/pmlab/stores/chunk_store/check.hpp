@@ -1,5 +1,5 @@
-// Checks a store by a walk over all of its records: C3, C7 and C8, and C14 of records that are pairs. And what operations
-// have of its parts while they run: those that have ended, also in a failure, have given it back.
+// Checks a store by a walk over all of its records: C3, C7 and C8, and C14 of records that are pairs. And what
+// operations have of its parts while they run: those that have ended, also in a failure, have given it back.
 #pragma once
 
 #include <pmlab/indexes/index.hpp>

@@ -10,7 +10,8 @@
 //   (W1) the base extent has the data of all blocks, durable on the drive
 //   (W2) the bits of these blocks
 //   (W3) `head` goes past the entries, and the map is none
-//   (W1) < (W2) and (W2) < (W3): until then the entries are there, and lead to the same data. (W2) and (W3) are in one line.
+//   (W1) < (W2) and (W2) < (W3): until then the entries are there, and lead to the same data. (W2) and (W3) are in one
+//   line.
 #pragma once
 
 #include <pmlab/media/medium.hpp>
@@ -194,8 +195,8 @@ class chunk {
     return true;
   }
 
-  // Ends a merge by copy: the oldest `merged` entries and the map go, and `written` are the bits. REQUIRES: the base extent
-  // has the data of these blocks, durable (W1). Without a map it is one line, one flush and one fence.
+  // Ends a merge by copy: the oldest `merged` entries and the map go, and `written` are the bits. REQUIRES: the base
+  // extent has the data of these blocks, durable (W1). Without a map it is one line, one flush and one fence.
   void take_base(std::uint32_t merged, const block_bits& written) {
     for (std::size_t i = 0; i < written.size(); ++i)
       record_.written[i].store(written[i], std::memory_order_release);  // (W2)

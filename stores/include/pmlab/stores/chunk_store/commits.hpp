@@ -139,8 +139,8 @@ class commits {
     if (std::exchange(state.lacks_room, false)) store().changes.count_one();
   }
 
-  // Calls visit(extent) for blocks that a committed write replaced: when it is durable, nothing names them any more, and
-  // nothing will.
+  // Calls visit(extent) for blocks that a committed write replaced: when it is durable, nothing names them any more,
+  // and nothing will.
   template <class Visit>
   void for_each_replaced(const writer_state& state, const placed& now, const places& before, Visit&& visit) const {
     for (std::uint32_t b = now.blocks.first; b < now.blocks.end(); ++b) {

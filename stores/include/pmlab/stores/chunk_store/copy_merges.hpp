@@ -35,10 +35,11 @@ class copy_merges {
   [[nodiscard]] bool any() const noexcept { return running_ > 0; }
   // Requests in `out` or in flight.
   [[nodiscard]] std::size_t transfers() const noexcept { return transfers_; }
-  // Merges that failed, ever: of the drive, or without DRAM. One that was given up, or whose chunk changed, did not fail.
+  // Merges that failed, ever: of the drive, or without DRAM. One that was given up, or whose chunk changed, did not
+  // fail.
   [[nodiscard]] std::uint64_t failures() const noexcept { return failures_; }
-  // Why the last merge of a chunk failed, of those after the first `since` failures; std::errc{}: none did, or many others
-  // did after it.
+  // Why the last merge of a chunk failed, of those after the first `since` failures; std::errc{}: none did, or many
+  // others did after it.
   [[nodiscard]] std::errc failure_of(std::uint64_t key, std::uint64_t since) const noexcept {
     for (std::uint64_t n = failures_; n > since && n + most > failures_; --n)
       if (failed_[(n - 1) % most].key == key) return failed_[(n - 1) % most].why;

@@ -76,8 +76,8 @@ struct core {
     return generations[v.id - 1].load(std::memory_order_acquire) == v.generation;
   }
 
-  // Calls visit(block of the drive) for each block that the chunk owns: where its blocks are, and of the base extent the
-  // blocks that were never written; all of them if merges copy data to it.
+  // Calls visit(block of the drive) for each block that the chunk owns: where its blocks are, and of the base extent
+  // the blocks that were never written; all of them if merges copy data to it.
   template <class Visit>
   void for_each_owned(record& r, Visit&& visit) const {
     const chunk c = chunk_of(r);

@@ -6,7 +6,8 @@
 
 namespace pmlab::stores::detail::chunk_store {
 
-// There is no DRAM for a step, which changed nothing. not_enough_memory is another error: the medium of records is full.
+// There is no DRAM for a step, which changed nothing. not_enough_memory is another error: the medium of records is
+// full.
 inline constexpr std::errc no_memory = std::errc::no_buffer_space;
 
 // Returns step(), an error; no_memory if there is no DRAM for it.

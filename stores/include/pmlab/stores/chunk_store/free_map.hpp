@@ -63,8 +63,8 @@ class free_map {
     if (!insert(e)) keep_unlisted(e);
   }
 
-  // All that is free on a drive of so many blocks, in the order of the drive, and not joined. REQUIRES: no block was given
-  // or taken. Throws std::bad_alloc; nothing is free then.
+  // All that is free on a drive of so many blocks, in the order of the drive, and not joined. REQUIRES: no block was
+  // given or taken. Throws std::bad_alloc; nothing is free then.
   void fill(const std::vector<extent>& free, std::uint64_t blocks_of_drive) {
     const std::scoped_lock lock(mutex_);
     std::vector<std::uint64_t> bits((blocks_of_drive + 63) / 64);

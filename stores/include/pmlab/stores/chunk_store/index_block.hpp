@@ -2,9 +2,9 @@
 //
 //   | magic | checksum | sequence | identity (2 words) | number | 0 | 0 |  payload ...
 //
-// Each index block has two places on the drive, which are written in turn: sequence n goes to place n modulo 2. The place
-// with the higher sequence of those that are whole has the content. So a write that a crash tears leaves the content
-// before it, on a drive that promises nothing about whole blocks too.
+// Each index block has two places on the drive, which are written in turn: sequence n goes to place n modulo 2. The
+// place with the higher sequence of those that are whole has the content. So a write that a crash tears leaves the
+// content before it, on a drive that promises nothing about whole blocks too.
 #pragma once
 
 #include <pmlab/base/checksum.hpp>

@@ -177,10 +177,10 @@ class index_region {
     }
   }
 
-  // Reads all index blocks. A place that is not whole is damage, unless an earlier opening forgot it: if `whole`, the drive
-  // tears no block; or if no write was cut off, because the store was closed at writes() of `closed_at` and has no more
-  // now. Otherwise a crash tore it. Fewer writes than `closed_at` are damage, whatever the places look like: a newest
-  // content is lost. Throws pmlab::error: an index block is damaged, the drive fails.
+  // Reads all index blocks. A place that is not whole is damage, unless an earlier opening forgot it: if `whole`, the
+  // drive tears no block; or if no write was cut off, because the store was closed at writes() of `closed_at` and has
+  // no more now. Otherwise a crash tore it. Fewer writes than `closed_at` are damage, whatever the places look like: a
+  // newest content is lost. Throws pmlab::error: an index block is damaged, the drive fails.
   void load(bool whole, std::uint64_t closed_at = 0) {
     blocks::synchronous drive(device_);
     // Contents that are on the drive and not durable: what is read now must not be lost later.
@@ -260,8 +260,8 @@ class index_region {
     at->second.held.release(most_held);
     return payload_of(at->second.next.bytes());
   }
-  // The changes of the block since are settled with `change`, whose owner then holds at most so many extents. REQUIRES: an
-  // edit for as many.
+  // The changes of the block since are settled with `change`, whose owner then holds at most so many extents. REQUIRES:
+  // an edit for as many.
   void add(std::uint32_t number, index_change& change, std::uint32_t most_held = 1) noexcept {
     lane& l = lane_of(number);
     dirty_block& d = l.dirty.find(number)->second;
@@ -301,8 +301,8 @@ class index_region {
 
   // ---- writing
 
-  // Writes the content of an unsure block again, with the changes since, and waits. False: the drive refused it. REQUIRES: no
-  // guard is held.
+  // Writes the content of an unsure block again, with the changes since, and waits. False: the drive refused it.
+  // REQUIRES: no guard is held.
   [[nodiscard]] bool make_sure(std::uint32_t number) {
     index_change change;
     {

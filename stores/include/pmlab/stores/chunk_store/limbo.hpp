@@ -1,7 +1,7 @@
 // Blocks that a running operation may still read or write, although no chunk has them any more.
 //
-// Operations and freed extents belong to generations. A generation ends when no operation of the one before it runs; its
-// predecessor's extents are free then: no running operation began while a chunk still had them.
+// Operations and freed extents belong to generations. A generation ends when no operation of the one before it runs;
+// its predecessor's extents are free then: no running operation began while a chunk still had them.
 #pragma once
 
 #include <pmlab/stores/chunk_store/free_map.hpp>

@@ -179,8 +179,8 @@ class records_in_region {
   void wait_for(const index_change& change) { region_.wait_for(change); }
   void settle(const index_change& change) { region_.settle(change); }
 
-  // The drive has no other content of the record's block than the newest durable one; of any block. False: it refuses the
-  // write that would make that so.
+  // The drive has no other content of the record's block than the newest durable one; of any block. False: it refuses
+  // the write that would make that so.
   [[nodiscard]] bool make_sure(const record& r) { return region_.make_sure(block_of(r)); }
   [[nodiscard]] bool make_all_sure() { return region_.make_all_sure(); }
   // The number of the index block that has the record.
@@ -198,7 +198,8 @@ class records_in_region {
     const auto guard = region_.guard(i / slots_of_block());
     return static_cast<volume_state>(volume(i).state.load(std::memory_order_acquire));
   }
-  // change(volume_slot&), durable on return. Throws pmlab::error if the drive fails: the volume is unchanged, but unsure.
+  // change(volume_slot&), durable on return. Throws pmlab::error if the drive fails: the volume is unchanged, but
+  // unsure.
   template <class Change>
   void change_volume(std::uint32_t i, Change&& change) {
     index_change c;

@@ -1,5 +1,5 @@
-// The container of a chunk store on a key-value device: each record is the value of a pair, and DRAM has a cache of them,
-// bounded in bytes.
+// The container of a chunk store on a key-value device: each record is the value of a pair, and DRAM has a cache of
+// them, bounded in bytes.
 //
 //   key      8 bytes, big-endian: 0 the header; 1 to 256 a volume; from 2^40 on the name of a chunk
 //   value    the header; a volume's slot; a chunk's record
@@ -20,7 +20,8 @@
 //   (J2) the put of the record is acknowledged
 //   (J3) its words become the current ones, its changes are settled
 //   (J1) < (J2): no crash leaves a name of blocks whose data is not there.
-//   (J2) < (J3): a reader sees nothing that a crash undoes; blocks are not used again before their replacement is durable.
+//   (J2) < (J3): a reader sees nothing that a crash undoes; blocks are not used again before their replacement is
+//   durable.
 #pragma once
 
 #include <pmlab/base/checksum.hpp>
@@ -299,8 +300,8 @@ class records_in_pairs {
     const node& n = node::of(r);
     return n.changes == nullptr ? r : next_of(*n.changes);
   }
-  // `most_held`: extents that the owner of the change holds if it fails. What needs memory until it is settled is there.
-  // Throws std::bad_alloc; nothing changed then.
+  // `most_held`: extents that the owner of the change holds if it fails. What needs memory until it is settled is
+  // there. Throws std::bad_alloc; nothing changed then.
   [[nodiscard]] record& edit(record& r, std::uint32_t most_held) {
     node& n = node::of(r);
     if (n.changes == nullptr) {
@@ -347,7 +348,8 @@ class records_in_pairs {
           for (const extent& e : n.changes->held) visit(e);
       });
   }
-  // Calls visit(key) for each record of a part with a change that failed or is under way. REQUIRES: the lock of the part's chunks.
+  // Calls visit(key) for each record of a part with a change that failed or is under way. REQUIRES: the lock of the
+  // part's chunks.
   template <class Visit>
   void for_each_unsure(std::size_t number, Visit&& visit) const {
     parts_[number]->cache.for_each([&](const node& n) {
@@ -383,8 +385,8 @@ class records_in_pairs {
   [[nodiscard]] volume_state state_of_volume(std::uint32_t i) const noexcept {
     return static_cast<volume_state>(volume(i).state.load(std::memory_order_acquire));
   }
-  // change(volume_slot&), durable on return. Throws pmlab::error if the device fails: the volume is unchanged, but unsure,
-  // since the device may have the change.
+  // change(volume_slot&), durable on return. Throws pmlab::error if the device fails: the volume is unchanged, but
+  // unsure, since the device may have the change.
   template <class Change>
   void change_volume(std::uint32_t i, Change&& change) {
     volume_slot& now = (*volumes_)[i];

@@ -1,4 +1,5 @@
-// The container of a chunk store on persistent memory: superblock, slabs of records, and an index from chunks to records.
+// The container of a chunk store on persistent memory: superblock, slabs of records, and an index from chunks to
+// records.
 //
 // A change of a record is durable when the words that name it are persisted: before its operation ends. So a record's
 // words are always the newest ones and durable, and the operations of a container that tell these apart do nothing.

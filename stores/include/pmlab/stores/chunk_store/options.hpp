@@ -16,8 +16,8 @@ struct chunk_store_options {
   merge_policy merge = merge_policy::remap;            // how a full ring gets room
   // Makes an empty store on a drive that another store had. All of its data is lost.
   bool format = false;
-  // Reads are answered at once. The free blocks are found after `open` has returned, by a thread of the store's own, or,
-  // without one, by the first operation that needs them.
+  // Reads are answered at once. The free blocks are found after `open` has returned, by a thread of the store's own,
+  // or, without one, by the first operation that needs them.
   bool recovers_in_background = true;
   unsigned recovery_threads = 0;  // that find the free blocks; 0: sync::recovery_threads
   // Identity of the new store; zeros: it is chosen at random.

@@ -12,7 +12,8 @@ namespace pmlab::stores::detail::chunk_store {
 template <class T>
 class promised_list {
  public:
-  // `count` more entries can be put, until as many are released. Throws std::bad_alloc; nothing changed then. 0 does not.
+  // `count` more entries can be put, until as many are released. Throws std::bad_alloc; nothing changed then. 0 does
+  // not.
   void promise(std::size_t count) {
     if (count == 0) return;
     const std::size_t needed = list_.size() + promised_ + count;

@@ -30,24 +30,25 @@
 
 namespace pmlab::stores {
 
-// `error`: std::errc{}; no_space_on_device: the drive is full; not_enough_memory: the medium is; no_buffer_space: DRAM is
-// exhausted; identifier_removed: the volume was removed meanwhile; others: of the drive.
+// `error`: std::errc{}; no_space_on_device: the drive is full; not_enough_memory: the medium is; no_buffer_space: DRAM
+// is exhausted; identifier_removed: the volume was removed meanwhile; others: of the drive.
 // After an error each chunk that the operation covers has it, whole, or has not.
 struct chunk_completion {
   std::uint64_t tag = 0;  // tag of the operation
   std::errc error{};      // std::errc{}: none
 };
 
-// DRAM that is exhausted: an operation is started or its call throws std::bad_alloc and has no effect; one that was started
-// ends, with an error if a step of it has no DRAM. `reap` needs none.
+// DRAM that is exhausted: an operation is started or its call throws std::bad_alloc and has no effect; one that was
+// started ends, with an error if a step of it has no DRAM. `reap` needs none.
 //
 // Belongs to one thread; any number of them on a store, which outlives them. An operation is done, and durable, when it
 // is reaped. Operations under way that overlap take effect in any order. Data is aligned as for the drive
 // (blocks::buffer), and stays there until the operation is reaped. Destruction waits for the operations under way.
 //
-// Merges by copy run on the queue whose write filled the ring, beside its operations and after them; its next operations
-// move them on. A write to a chunk whose ring is full waits for the merge. It waits for merges of other threads for a
-// tenth of a second at most: then the ring goes into the chunk's map, and no thread depends on an idle one.
+// Merges by copy run on the queue whose write filled the ring, beside its operations and after them; its next
+// operations move them on. A write to a chunk whose ring is full waits for the merge. It waits for merges of other
+// threads for a tenth of a second at most: then the ring goes into the chunk's map, and no thread depends on an idle
+// one.
 template <class Store>
 class chunk_queue {
   using plan = typename Store::plan;
@@ -125,10 +126,10 @@ class chunk_queue {
   }
 
   // Waits until at least `at_least` operations are done (or all of those under way, if these are fewer), writes as many
-  // as fit into `completions`, and returns how many. With 0 it does not wait for other threads, but for one thing, as the
-  // calls that start writes do: a write for which the drive has no space waits up to two seconds while operations of
-  // others, also of other queues of this thread, keep replaced blocks; while removals of volumes are under way, it waits
-  // for a thread that makes or removes a volume, too.
+  // as fit into `completions`, and returns how many. With 0 it does not wait for other threads, but for one thing, as
+  // the calls that start writes do: a write for which the drive has no space waits up to two seconds while operations
+  // of others, also of other queues of this thread, keep replaced blocks; while removals of volumes are under way, it
+  // waits for a thread that makes or removes a volume, too.
   std::size_t reap(std::span<chunk_completion> completions, std::size_t at_least) {
     const std::size_t wanted = std::min({at_least, completions.size(), in_flight()});
     if (wanted == 0 && (has_work() || waits_for_others())) progress(0);
@@ -158,7 +159,8 @@ class chunk_queue {
  private:
   static constexpr unsigned least_drive_depth = 32;
   // For space. A thread that does not reap its operations keeps replaced blocks from being free: the wait for it ends
-  // after about two seconds, or a fifth of a second if no replaced block is kept. Others may free blocks and take them again for ever: that ends, too.
+  // after about two seconds, or a fifth of a second if no replaced block is kept. Others may free blocks and take them
+  // again for ever: that ends, too.
   static constexpr unsigned most_waits = 100'000;
   static constexpr unsigned most_idle_waits = 2'000;  // waits of up to a millisecond each
   // For merges of other threads: waits, of up to a millisecond, and ends of merges that left no room.
@@ -338,10 +340,10 @@ class chunk_queue {
     submit_waiting();
   }
 
-  // Plans a part and queues its transfers. A write for which the drive has no space begins a merge by copy of its chunk, and
-  // waits while that and operations under way, of this queue and then of others, keep replaced blocks from being free; then
-  // it fails. A merge that failed for it is not begun again: what the drive answered is the write's error then, if there is
-  // no space otherwise.
+  // Plans a part and queues its transfers. A write for which the drive has no space begins a merge by copy of its
+  // chunk, and waits while that and operations under way, of this queue and then of others, keep replaced blocks from
+  // being free; then it fails. A merge that failed for it is not begun again: what the drive answered is the write's
+  // error then, if there is no space otherwise.
   void begin_part(std::size_t at, std::size_t number) {
     operation& o = *operations_[at];
     part& p = o.parts[number];
@@ -357,8 +359,8 @@ class chunk_queue {
       if (is_full(e) && store_.ended_removals() != ended) e = plan_write(o, p);
       // What writes kept that had failed, when the drive is well again.
       if (is_full(e) && store_.give_kept()) e = plan_write(o, p);
-      // A merge frees the blocks that the ring names, and lets discarded blocks of the base extent be written again. One
-      // that had nothing to copy has ended by now.
+      // A merge frees the blocks that the ring names, and lets discarded blocks of the base extent be written again.
+      // One that had nothing to copy has ended by now.
       const std::uint64_t key = Store::key_of(o.of, p.chunk);
       if (e == std::errc::no_space_on_device && merge_failure(p, key) == std::errc{} && merges_.begin(key, waiting_))
         e = plan_write(o, p);
@@ -393,8 +395,8 @@ class chunk_queue {
     if (p.transfers == 0) finish_part(at, number);
   }
 
-  // Plans a write that has found no space. Blocks may wait for operations of other threads, which end without this one and
-  // may not run for a while, and for merges.
+  // Plans a write that has found no space. Blocks may wait for operations of other threads, which end without this one
+  // and may not run for a while, and for merges.
   [[nodiscard]] std::errc wait_for_space(operation& o, part& p) {
     using later = typename Store::room_later;
     sync::backoff wait;

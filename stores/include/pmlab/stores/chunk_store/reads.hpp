@@ -51,9 +51,9 @@ class reads {
     return {};
   }
 
-  // A read of several blocks, of a store that writes in place: the drive keeps one block whole (B8), and the read is to see
-  // no write without those that ended before it. Nothing is written in place while such a read of the chunk runs: the
-  // writes in place that it meets were under way when it began, so that they may take effect in any order.
+  // A read of several blocks, of a store that writes in place: the drive keeps one block whole (B8), and the read is to
+  // see no write without those that ended before it. Nothing is written in place while such a read of the chunk runs:
+  // the writes in place that it meets were under way when it began, so that they may take effect in any order.
   [[nodiscard]] bool is_wide(const plan& p) const noexcept { return store().in_place && p.blocks_.count > 1; }
 
   [[nodiscard]] all_parts<Core>& store() noexcept { return static_cast<all_parts<Core>&>(*this); }

@@ -89,8 +89,8 @@ class recovery {
   [[nodiscard]] const std::string& recovery_problem() const noexcept { return problem_; }
 
  private:
-  // Throws pmlab::error if the drive fails: of a container whose records lie there; std::bad_alloc: a later call does the
-  // rest, or all of it.
+  // Throws pmlab::error if the drive fails: of a container whose records lie there; std::bad_alloc: a later call does
+  // the rest, or all of it.
   [[nodiscard]] std::errc recover() {
     if (!has_free_blocks_)
       if (const std::errc e = find_free_blocks(); e != std::errc{}) return e;
@@ -155,7 +155,8 @@ class recovery {
     return right;
   }
 
-  // Removes names of the index whose record is not theirs, and adds those that it lacks. Before any operation changes it.
+  // Removes names of the index whose record is not theirs, and adds those that it lacks. Before any operation changes
+  // it.
   [[nodiscard]] bool correct_index([[maybe_unused]] std::uint64_t chunks) {
     if constexpr (Core::has_pairs)
       return true;

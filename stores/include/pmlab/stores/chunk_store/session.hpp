@@ -1,17 +1,19 @@
 // Whether the records of a chunk store and its drive are of one moment, and whether the drive was closed.
 //
-// Each opening of a store and each closing is a moment (stores/moment.hpp). Odd numbers: the store is in use, even ones: it
-// was closed. The drive keeps its moment in block 0, in one of two places in turn, so that a write that a crash tears
-// leaves the moment before. Records that lie elsewhere know two moments: one that was begun, and one that is durable.
+// Each opening of a store and each closing is a moment (stores/moment.hpp). Odd numbers: the store is in use, even
+// ones: it was closed. The drive keeps its moment in block 0, in one of two places in turn, so that a write that a
+// crash tears leaves the moment before. Records that lie elsewhere know two moments: one that was begun, and one that
+// is durable.
 //
 //   (S1) the records know that the last moment is durable    (S2) they have begun the next one
 //   (S3) the drive has it                                    (S4) they know that it is durable
-//   (S1) < (S2) < (S3) < (S4), each step durable: whatever is cut off, the drive has one of the two that its records know.
+//   (S1) < (S2) < (S3) < (S4), each step durable: whatever is cut off, the drive has one of the two that its records
+//   know.
 //
 // A copy that was made while a session ran is not told apart from another copy of the same session. A release of before
 // there were sessions changes neither moment: what it changed in drive or records is not told apart either. Moment 0: a
-// store of before there were sessions. A release before had numbers without marks: its promise of number n may have left
-// n - 2, or more, on the drive.
+// store of before there were sessions. A release before had numbers without marks: its promise of number n may have
+// left n - 2, or more, on the drive.
 #pragma once
 
 #include <pmlab/base/checksum.hpp>
@@ -121,14 +123,14 @@ class session {
   [[nodiscard]] bool was_closed() const noexcept {
     return now().number() != 0 && now().number() % 2 == 0 && !has_damaged_place_;
   }
-  // How many writes the index had then; more, and a release of before there were sessions has used the store since. 0: it
-  // was not closed. unknown_writes: any number is right.
+  // How many writes the index had then; more, and a release of before there were sessions has used the store since. 0:
+  // it was not closed. unknown_writes: any number is right.
   [[nodiscard]] std::uint64_t closed_at() const noexcept {
     return !was_closed() ? 0 : newest_.order == 0 ? unknown_writes : newest_.writes;
   }
 
-  // Begins a session of a store whose records lie elsewhere: `where`, for errors. Throws pmlab::error: the drive and the
-  // records are of different moments; the drive fails.
+  // Begins a session of a store whose records lie elsewhere: `where`, for errors. Throws pmlab::error: the drive and
+  // the records are of different moments; the drive fails.
   template <class Records>
   void begin(Records& records, const std::string& where) {
     read();

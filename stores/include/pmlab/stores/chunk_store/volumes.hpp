@@ -30,14 +30,15 @@ namespace pmlab::stores::detail::chunk_store {
   return error("volume '" + std::string(name) + "' was removed", "open or make a volume of this name");
 }
 
-// Thread safety: all operations from any thread. Lock order: the lock of recovery, the lock of volumes, a lock of a stripe.
-// Its holder waits for the drive and for stripes, and for no operation: so an operation that has no lock may wait for it.
+// Thread safety: all operations from any thread. Lock order: the lock of recovery, the lock of volumes, a lock of a
+// stripe. Its holder waits for the drive and for stripes, and for no operation: so an operation that has no lock may
+// wait for it.
 template <class Core>
 class volumes {
   using container = typename Core::container;
 
-  // The lock of volumes. An operation that ended meanwhile found it taken: removals that waited for that operation go on
-  // behind it.
+  // The lock of volumes. An operation that ended meanwhile found it taken: removals that waited for that operation go
+  // on behind it.
   class volumes_lock {
    public:
     explicit volumes_lock(volumes& of) : of_(of), lock_(of.mutex_) {}
@@ -141,8 +142,8 @@ class volumes {
     }
     return any;
   }
-  // Removes the chunks of a volume that no handle has any more, and then frees its number; unless operations in flight use
-  // some. With the lock of volumes. Throws pmlab::error if the drive fails.
+  // Removes the chunks of a volume that no handle has any more, and then frees its number; unless operations in flight
+  // use some. With the lock of volumes. Throws pmlab::error if the drive fails.
   void go_on_removing(std::uint32_t volume_id) {
     // Before the walk: what is in use may get its record after the walk has passed, and nothing is used again.
     const bool used = store().is_used(volume_id);
@@ -198,7 +199,8 @@ class volumes {
                 "remove one, or use another store");
   }
 
-  // A making that failed may be durable: its name is free only when it is not. Throws pmlab::error: the drive fails still.
+  // A making that failed may be durable: its name is free only when it is not. Throws pmlab::error: the drive fails
+  // still.
   void settle_failed_makings() {
     for (std::uint32_t id = 1; id <= store().records.volumes(); ++id)
       if (store().records.state_of_volume(id - 1) == volume_state::free && !store().records.make_volume_sure(id - 1))

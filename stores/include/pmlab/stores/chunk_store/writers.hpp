@@ -101,7 +101,8 @@ class chunk_writers {
     const auto guard = store().records.guard(r);
     return has_key(store().records.newest(r), key);
   }
-  // False: the drive may have other words of the record, or of another one beside it, and refuses these. REQUIRES: no guard.
+  // False: the drive may have other words of the record, or of another one beside it, and refuses these. REQUIRES: no
+  // guard.
   [[nodiscard]] bool make_sure([[maybe_unused]] const record& r) {
     if constexpr (container::may_be_unsure)
       return store().records.make_sure(r);

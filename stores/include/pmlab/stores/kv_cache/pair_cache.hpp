@@ -11,8 +11,10 @@
 // Invariants: a reader never gets a value that the store did not have at some moment of the call, nor an older one than
 // the last that was acknowledged before it.
 //   V1  A pair that a reader can hit is the one that the store holds, and no change of it is under way.
-//   V2  A change hides the pair before the store is called. It leaves its value if it hid one, and no other change of a key
-//       of the same gate began since; otherwise the pair goes. A change that overlaps an earlier one finds nothing to hide.
+//   V2  A change hides the pair before the store is called. It leaves its value if it hid one, and no other change of a
+//   key
+//       of the same gate began since; otherwise the pair goes. A change that overlaps an earlier one finds nothing to
+//       hide.
 //   V3  A fill has the gate from before the store was read. It is kept if no change of a key of that gate was under way
 //       then, and none began since.
 #pragma once
@@ -96,8 +98,8 @@ class pair_cache {
       ++g.counts.fills;
   }
 
-  // A change of one key, from before the store is called to after it has answered. Without `end` or `keep` the pair goes.
-  // The cache and the key outlive it; one thread at a time.
+  // A change of one key, from before the store is called to after it has answered. Without `end` or `keep` the pair
+  // goes. The cache and the key outlive it; one thread at a time.
   class [[nodiscard]] write {
    public:
     // Begins: readers fill the pair no more until it ends.

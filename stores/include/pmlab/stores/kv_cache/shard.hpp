@@ -1,7 +1,7 @@
 // A part of a cache of pairs: sets of seven pairs under one of pmlab's eviction policies, within a number of bytes.
 //
-// Sets that are nearly full get more sets beside them while there are bytes. In a full one its policy chooses the pair that makes room. Where
-// bytes are missing, the sets with more pairs make room in turn, each by its policy.
+// Sets that are nearly full get more sets beside them while there are bytes. In a full one its policy chooses the pair
+// that makes room. Where bytes are missing, the sets with more pairs make room in turn, each by its policy.
 //
 // Not thread-safe.
 #pragma once
@@ -147,8 +147,8 @@ class shard {
   void evict(set& s) {
     cache::tags_of_set tags{};
     for (unsigned way = 0; way < cache::ways; ++way) tags[way] = tag_of(s.entries[way]);
-    // To a policy all ways are in use. If it chooses a free one, that one counts as new, and the policy chooses again: on a
-    // copy, as pairs must not become older by it.
+    // To a policy all ways are in use. If it chooses a free one, that one counts as new, and the policy chooses again:
+    // on a copy, as pairs must not become older by it.
     cache::eviction_state trial = s.state;
     for (unsigned tries = 0; tries < 4 * cache::ways; ++tries) {
       const unsigned way = policy_.victim(trial, tags);

@@ -1,16 +1,17 @@
 // Iterator buckets: the keys of a key space with the same first four bytes, in pages.
 //
-// A page is a pair as any other, in a key space of the device's own: it goes through the write buffer, is moved by garbage
-// collection and has checksums. A key is added at the end of its bucket's newest page, and its record has the page's
-// number, for as long as the key is there. The directory is an ordered index from (key space, four bytes) to the numbers of
-// the oldest and the newest page.
+// A page is a pair as any other, in a key space of the device's own: it goes through the write buffer, is moved by
+// garbage collection and has checksums. A key is added at the end of its bucket's newest page, and its record has the
+// page's number, for as long as the key is there. The directory is an ordered index from (key space, four bytes) to the
+// numbers of the oldest and the newest page.
 //
 // Orders, of a key that was absent:
 //   (B1) the directory has the page  (B2) the page has the key, durably  (B3) the index leads to the key's record
 //   (B1) < (B2) < (B3): an iterator misses no key.
 // and of one that is deleted:
 //   (B4) no word leads to its record  (B5) the page is without the key  (B6) the directory is without an empty bucket
-//   (B4) < (B5) < (B6): a crash leaves a listed key without a record at most. An iterator does not return it: a listed key
+//   (B4) < (B5) < (B6): a crash leaves a listed key without a record at most. An iterator does not return it: a listed
+//   key
 //   counts only if its record is there, and names this page.
 #pragma once
 
@@ -201,8 +202,8 @@ class buckets {
       if (more.newest != pages.newest) static_cast<void>(set(bucket, pages));
     };
     auto result = written::no_slot;
-    // An index that is nearly full may have no slot for the name of one page, and have some for the next. A page that is
-    // there has its slot.
+    // An index that is nearly full may have no slot for the name of one page, and have some for the next. A page that
+    // is there has its slot.
     try {
       for (std::uint32_t tries = 0; tries < most_names && result == written::no_slot; ++tries) {
         if (is_full || tries > 0) {
@@ -279,7 +280,8 @@ class buckets {
     if (before.is_there()) pairs_.erase(before);
   }
 
-  // The page `gone` does not exist any more: the directory's range begins with one that does, as far as it is the oldest.
+  // The page `gone` does not exist any more: the directory's range begins with one that does, as far as it is the
+  // oldest.
   void shorten(std::uint64_t bucket, std::uint32_t gone, port<Device>& through) {
     const std::optional<range> there = find(bucket);
     if (!there || gone != there->oldest) return;

@@ -1,16 +1,16 @@
 // The index: from the hash of a key to the place of its record. Keys with equal hashes are in a chain of slots.
 //
-// A key of the index is 55 bits of hash, a bit for bucket pages, and the number of a slot. Slot 0 is the first; a slot with
-// `has_follower` may have a next one. The record itself decides whether it has a key.
+// A key of the index is 55 bits of hash, a bit for bucket pages, and the number of a slot. Slot 0 is the first; a slot
+// with `has_follower` may have a next one. The record itself decides whether it has a key.
 //
 // Where the medium is full, one part of the index is full before others, and refuses the slot of a key. The key gets an
 // outlying slot then: one of the last three of its hash, which other parts of the index have. So the index is full as a
-// whole, and what is erased anywhere makes space for any key. Searches that find no record in the chain look there, too,
-// in a device whose notes say that there may be some.
+// whole, and what is erased anywhere makes space for any key. Searches that find no record in the chain look there,
+// too, in a device whose notes say that there may be some.
 //
-// The words are in the global index, a cceh in the medium. With local tables, the word of a slot that was overwritten is in
-// the table of its manager until the record is on flash: the slot's word of the global index leads to an older place
-// meanwhile, which may be in use for something else.
+// The words are in the global index, a cceh in the medium. With local tables, the word of a slot that was overwritten
+// is in the table of its manager until the record is on flash: the slot's word of the global index leads to an older
+// place meanwhile, which may be in use for something else.
 #pragma once
 
 #include <pmlab/indexes/cceh.hpp>
@@ -118,9 +118,9 @@ class chains {
     if (defers(at)) table_of(at.slot).add(at.slot, at.place.word());
   }
 
-  // Lets the key of `at` lead to `place`. `write_record(slot)` brings the record there, durably, for the slot that the key
-  // will have; it may be called again, for another slot. REQUIRES: `prepare`, for a place in the ring. False: no space;
-  // nothing has changed. Durable on return.
+  // Lets the key of `at` lead to `place`. `write_record(slot)` brings the record there, durably, for the slot that the
+  // key will have; it may be called again, for another slot. REQUIRES: `prepare`, for a place in the ring. False: no
+  // space; nothing has changed. Durable on return.
   template <class Write>
   [[nodiscard]] bool put(const position& at, place_word place, Write&& write_record) {
     if (needs_slot(at)) return add(at, place, write_record);
@@ -138,8 +138,9 @@ class chains {
     return put(at, place, [](std::uint64_t /*slot*/) {});
   }
 
-  // Where the medium was full before, a new key's slot is reserved: it gets a word without a record. False: no space. `put`
-  // or `release` follows, with the same lock. A crash between them leaves a word that the chain's next new key gets.
+  // Where the medium was full before, a new key's slot is reserved: it gets a word without a record. False: no space.
+  // `put` or `release` follows, with the same lock. A crash between them leaves a word that the chain's next new key
+  // gets.
   [[nodiscard]] bool can_add(position& at) {
     if (!was_full() || !needs_slot(at)) return true;
     if (!at.has_room) return false;
@@ -162,8 +163,8 @@ class chains {
     table_of(at.slot).erase(at.slot);
   }
 
-  // Opening: a record in the write buffer is the newest of the slot's key. Nothing happens if the slot has no record: its
-  // key was deleted later. Durable on return. REQUIRES: the local tables are empty.
+  // Opening: a record in the write buffer is the newest of the slot's key. Nothing happens if the slot has no record:
+  // its key was deleted later. Durable on return. REQUIRES: the local tables are empty.
   void replay(std::uint64_t slot, place_word place) {
     const std::optional<std::uint64_t> w = index_.find(slot);
     if (!w || place_word(*w).is_gone()) return;
@@ -186,7 +187,8 @@ class chains {
     return find(base, [&](place_word w) { return w.is_same_place(place); });
   }
 
-  // True: no key has this hash, nor had one that a later key of it followed. Needs no lock; a key may be added meanwhile.
+  // True: no key has this hash, nor had one that a later key of it followed. Needs no lock; a key may be added
+  // meanwhile.
   [[nodiscard]] bool is_empty(std::uint64_t base) {
     const auto has_record_or_follower = [&](std::uint64_t n) {
       const std::optional<std::uint64_t> w = index_.find(base | n);
@@ -241,8 +243,8 @@ class chains {
   [[nodiscard]] indexes::check_report check() const { return index_.check(); }
 
  private:
-  // A slot that has no word gets one. Where the medium was full before, the index grows only if it must: what it takes, it
-  // keeps, and the directory needs some again when its nodes split.
+  // A slot that has no word gets one. Where the medium was full before, the index grows only if it must: what it takes,
+  // it keeps, and the directory needs some again when its nodes split.
   template <class Write>
   [[nodiscard]] bool add(const position& at, place_word place, Write&& write_record) {
     const auto try_slot = [&](std::uint64_t slot, bool may_grow) {

@@ -1,9 +1,9 @@
 // Copies of live records: what a device without a free superblock has gained.
 //
-// A record that was moved is on flash twice until its old superblock is filled again. The index leads to one of the two. A
-// crash while it is led from the old places to the new ones leaves both superblocks with live records, and a rebuilding
-// finds both copies of each record. So there may be no free superblock, and without one nothing can be collected. It is
-// enough to let the index lead to the other copies.
+// A record that was moved is on flash twice until its old superblock is filled again. The index leads to one of the
+// two. A crash while it is led from the old places to the new ones leaves both superblocks with live records, and a
+// rebuilding finds both copies of each record. So there may be no free superblock, and without one nothing can be
+// collected. It is enough to let the index lead to the other copies.
 #pragma once
 
 #include <pmlab/base/error.hpp>

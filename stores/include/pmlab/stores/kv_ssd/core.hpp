@@ -64,8 +64,9 @@ struct default_hash {
   }
 };
 
-// One of the index managers: keys are spread over them by their hash. Its lock is of the chains, and of the records that
-// they lead to: a reader holds it while it reads the record, so a record that no word leads to any more has no reader.
+// One of the index managers: keys are spread over them by their hash. Its lock is of the chains, and of the records
+// that they lead to: a reader holds it while it reads the record, so a record that no word leads to any more has no
+// reader.
 struct manager {
   std::shared_mutex mutex;
 };
@@ -144,8 +145,9 @@ struct core {
     return true;
   }
 
-  // The record that a word of the chain of `base` leads to; of one on flash at least the head and the key, and the value
-  // if `whole`. The bytes are valid while the port has no other use, and the manager's lock is held. Checks the head.
+  // The record that a word of the chain of `base` leads to; of one on flash at least the head and the key, and the
+  // value if `whole`. The bytes are valid while the port has no other use, and the manager's lock is held. Checks the
+  // head.
   [[nodiscard]] record_view load(place_word at, std::uint64_t base, port<Device>& through, bool whole) {
     std::span<const std::byte> bytes;
     const std::size_t room = std::size_t{at.units()} * sizes.unit_bytes;

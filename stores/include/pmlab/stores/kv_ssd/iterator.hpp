@@ -1,8 +1,8 @@
 // The walk of an iterator: over the buckets that match, their pages, and the keys of a page.
 //
-// A key that is there throughout stays in one page, so the walk meets it once. A listed key is returned only if its record
-// names this page (it may have been deleted, and added again elsewhere) and was born before the walk began: a key that is
-// deleted and added again during the walk is not met twice.
+// A key that is there throughout stays in one page, so the walk meets it once. A listed key is returned only if its
+// record names this page (it may have been deleted, and added again elsewhere) and was born before the walk began: a
+// key that is deleted and added again during the walk is not met twice.
 #pragma once
 
 #include <pmlab/blocks/device.hpp>

@@ -29,7 +29,8 @@ inline constexpr std::size_t least_unit_bytes = 64;
 inline constexpr std::size_t most_unit_bytes = 4096;
 inline constexpr std::uint8_t bucket_space = 255;  // the key space of bucket pages
 
-// Before each record's key. Checksums are seeded with the device's identity: bytes of a user are never taken for a head.
+// Before each record's key. Checksums are seeded with the device's identity: bytes of a user are never taken for a
+// head.
 struct record_head {
   std::uint64_t head_sum = 0;   // checksum of the rest of the head, and of the key
   std::uint64_t value_sum = 0;  // checksum of the value
@@ -128,8 +129,9 @@ class place_word {
     const bool both_check = check() != 0 && other.check() != 0;
     return ((word_ ^ other.word_) & ~(follower_bit | (both_check ? 0 : check_mask))) == 0;
   }
-  // False: a record with this sequence is not the one that the word leads to, but an older one in its place, where a write
-  // was lost. One such record in 31 passes: the word has five bits for it. Pools of earlier releases have no such bits.
+  // False: a record with this sequence is not the one that the word leads to, but an older one in its place, where a
+  // write was lost. One such record in 31 passes: the word has five bits for it. Pools of earlier releases have no such
+  // bits.
   [[nodiscard]] bool fits(std::uint64_t sequence) const noexcept {
     return check() == 0 || check() == check_of(sequence);
   }

@@ -1,9 +1,9 @@
-// The local tables of the index managers: in DRAM, the words of slots whose records were overwritten and have not reached
-// the flash. They stand before the words of the global index, which follow when the records are moved.
+// The local tables of the index managers: in DRAM, the words of slots whose records were overwritten and have not
+// reached the flash. They stand before the words of the global index, which follow when the records are moved.
 //
-// So an overwrite changes nothing of the global index, and a key that is overwritten again before it is moved never does; a
-// search that finds its slot here reads nothing of it. A Bloom filter over each table answers most searches for other
-// slots without reading the table.
+// So an overwrite changes nothing of the global index, and a key that is overwritten again before it is moved never
+// does; a search that finds its slot here reads nothing of it. A Bloom filter over each table answers most searches for
+// other slots without reading the table.
 //
 // A crash loses the tables: replay finds the records in the write buffer (replay.hpp).
 #pragma once

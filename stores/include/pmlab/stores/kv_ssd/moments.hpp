@@ -1,19 +1,21 @@
-// Whether the memory and the flash of a key-value device are of one moment: a copy of one of them that is of another time
-// is refused, as the index of one moment leads to records of another.
+// Whether the memory and the flash of a key-value device are of one moment: a copy of one of them that is of another
+// time is refused, as the index of one moment leads to records of another.
 //
-// Each opening is a moment (stores/moment.hpp), and so is its closing, with the same number. The flash keeps one in block
+// Each opening is a moment (stores/moment.hpp), and so is its closing, with the same number. The flash keeps one in
+// block
 // 0. The memory knows two. Orders:
 //   (E0) the memory knows the moment that flash has to be durable, if an interrupted opening left it begun only
 //   (E1) the memory begins a moment  (E2) the flash has it  (E3) the memory knows it to be durable
-//   (E0) < (E1) < (E2) < (E3): the flash has one of the two moments that the memory knows. No number is begun twice: one
+//   (E0) < (E1) < (E2) < (E3): the flash has one of the two moments that the memory knows. No number is begun twice:
+//   one
 //   that a crash ended behind (E1) or (E2) is not that of a later opening.
 //
 // A rebuilt memory begins with a moment of its own: no memory from before fits the flash any more, and no flash from
 // before fits the rebuilt memory.
 //
-// A release before gave all openings one mark, and the memory knew the number of the durable one. Such a device opens by
-// the numbers. A device of a release without moments becomes guarded when it is opened. (E3) < (E4): the memory expects a
-// moment on flash from then on.
+// A release before gave all openings one mark, and the memory knew the number of the durable one. Such a device opens
+// by the numbers. A device of a release without moments becomes guarded when it is opened. (E3) < (E4): the memory
+// expects a moment on flash from then on.
 #pragma once
 
 #include <pmlab/base/checksum.hpp>
@@ -83,8 +85,8 @@ class moments {
     }
   }
 
-  // Begins the moment that a device is made with: number 0. REQUIRES: the device is forming. Durable on return; `put` it
-  // on flash then.
+  // Begins the moment that a device is made with: number 0. REQUIRES: the device is forming. Durable on return; `put`
+  // it on flash then.
   void begin_making() {
     // The same for the same identity, so that a making that is begun again goes on.
     set_begun(moment(mix_bits(state_.identity[0].load(std::memory_order_relaxed)), 0));
@@ -116,8 +118,8 @@ class moments {
                     " times, and has no number for one time more",
                 "copy its pairs to a new device, from an earlier copy of memory and flash");
   }
-  // Begins the opening `number` of a device that `check` has let pass, or of one that is being rebuilt. `block`: the first
-  // one of the flash. Returns its moment. Throws pmlab::error: the flash failed.
+  // Begins the opening `number` of a device that `check` has let pass, or of one that is being rebuilt. `block`: the
+  // first one of the flash. Returns its moment. Throws pmlab::error: the flash failed.
   [[nodiscard]] moment enter(std::uint64_t number, blocks::buffer& block) {
     blocks::synchronous flash(device_);
     const auto there = moment_in(block.bytes());
@@ -133,8 +135,8 @@ class moments {
     guard();
     return begun();
   }
-  // Ends the opening with this moment. Calls settle() before, if flash has no other opening: one that was begun, and did not
-  // get there, is none. Without effect if the flash fails.
+  // Ends the opening with this moment. Calls settle() before, if flash has no other opening: one that was begun, and
+  // did not get there, is none. Without effect if the flash fails.
   template <class Settle>
   void end(moment opening, Settle&& settle) noexcept try {
     blocks::buffer block = blocks::read_block(device_, 0, blocks::stream::manifest);

@@ -4,11 +4,11 @@
 //   (G1) the record is on flash, durably  (G2) the index leads to it there, durably  (G3) its old place is used again
 //   (G1) < (G2) < (G3): the index leads to a whole record at any time, and an old place that is used again has no word
 //   that leads to it.
-// Records of superblocks that are collected gather until they fill a superblock: nothing is padded, unless there is no other
-// way to a free one. Until then the superblocks that they come from stay as they are.
+// Records of superblocks that are collected gather until they fill a superblock: nothing is padded, unless there is no
+// other way to a free one. Until then the superblocks that they come from stay as they are.
 //
-// A word that leads elsewhere meanwhile stays as it is: the key has a newer record, or is deleted. A reader holds the lock
-// of the manager, which changes the word, so no reader is in a place that is used again.
+// A word that leads elsewhere meanwhile stays as it is: the key has a newer record, or is deleted. A reader holds the
+// lock of the manager, which changes the word, so no reader is in a place that is used again.
 #pragma once
 
 #include <pmlab/blocks/buffer.hpp>
@@ -48,8 +48,8 @@ class mover {
     emptied_.reserve(of.flash.count());
   }
 
-  // Moves the oldest records of the write buffer to flash. False: there was nothing to move, or there is no room on flash
-  // (`is_full` is set then). Throws pmlab::error if the device fails: the records stay in the buffer.
+  // Moves the oldest records of the write buffer to flash. False: there was nothing to move, or there is no room on
+  // flash (`is_full` is set then). Throws pmlab::error if the device fails: the records stay in the buffer.
   [[nodiscard]] bool drain(bool& is_full) {
     const std::scoped_lock lock(mutex_);
     const std::uint64_t half = core_.buffer.lines() / 2;
@@ -85,10 +85,10 @@ class mover {
     return s;
   }
 
-  // Empties a superblock, if none is free, as nothing could be collected then: see copies.hpp. Calls put_again(bytes) for
-  // each live record of it that has no copy elsewhere, which puts it into the write buffer; `lines`: that may be used for
-  // these. True: a superblock is free. False: no superblock is empty enough; this is not tried again until there are
-  // fewer live records, as it reads all of the flash.
+  // Empties a superblock, if none is free, as nothing could be collected then: see copies.hpp. Calls put_again(bytes)
+  // for each live record of it that has no copy elsewhere, which puts it into the write buffer; `lines`: that may be
+  // used for these. True: a superblock is free. False: no superblock is empty enough; this is not tried again until
+  // there are fewer live records, as it reads all of the flash.
   template <class PutAgain>
   [[nodiscard]] bool empty_one(std::uint64_t lines, PutAgain&& put_again) {
     const std::scoped_lock lock(mutex_);
@@ -159,7 +159,8 @@ class mover {
   }
   [[nodiscard]] batch& batch_of(flash_stream s) noexcept { return batches_[static_cast<std::size_t>(s)]; }
 
-  // A record that was damaged in the buffer is moved as it is, and noticed where it is read. Its own bytes decide nothing.
+  // A record that was damaged in the buffer is moved as it is, and noticed where it is read. Its own bytes decide
+  // nothing.
   [[nodiscard]] bool place_line(std::uint32_t line) {
     const auto known = core_.buffer.at_line(line);
     const std::span<const std::byte> lines{core_.buffer.at(line), std::size_t{known.length} * media::cache_line_bytes};
@@ -259,8 +260,8 @@ class mover {
 
   // ---- superblocks
 
-  // A superblock for the stream. One free superblock is kept for records that are moved, so that a collection can always
-  // begin. False: there is no room.
+  // A superblock for the stream. One free superblock is kept for records that are moved, so that a collection can
+  // always begin. False: there is no room.
   [[nodiscard]] bool open(flash_stream s) {
     if (s != flash_stream::moved && !make_room()) return false;
     batch& b = batch_of(s);

@@ -37,8 +37,8 @@ class opening {
  public:
   opening(Medium& medium, Device& device) : medium_(medium), device_(device), geometry_(device.shape()) {}
 
-  // The root object of the device `name`, which is made if the medium has none. Nothing is changed in one that was there:
-  // `moments::enter` begins its opening, when all else is known to be well.
+  // The root object of the device `name`, which is made if the medium has none. Nothing is changed in one that was
+  // there: `moments::enter` begins its opening, when all else is known to be well.
   [[nodiscard]] state& root(std::string_view name, std::string_view layout, std::uint64_t version,
                             const kv_options& options, bool rebuilds = false) {
     constexpr std::size_t longest_name = media::root_name_limit - 2;
@@ -88,8 +88,8 @@ class opening {
     std::memcpy(&m, block.data() + flash_moment::offset, sizeof m);
     return is_whole(h) && h.version == flash_header::current_version && moment(m.word).number() == 0;
   }
-  // The medium has the memory of the device `name`, and it is complete. False: it has none, or its making or rebuilding was
-  // interrupted: nothing was acknowledged there.
+  // The medium has the memory of the device `name`, and it is complete. False: it has none, or its making or rebuilding
+  // was interrupted: nothing was acknowledged there.
   [[nodiscard]] static bool is_complete(Medium& medium, std::string_view name, std::string_view layout,
                                         std::uint64_t version) {
     const word& at = *medium.named_root(name, layout, version).word;

@@ -65,8 +65,8 @@ struct kv_rebuilt {
   std::uint64_t damaged =
       0;  // records with a whole head and a damaged value: their keys have an older value, or are gone
   std::uint64_t relisted = 0;  // keys that were put again, as no page listed them
-  // Such keys for which there was no room: iterators do not return them, and another rebuilding may take them for deleted
-  // keys. To list one, erase others, then erase it and put it again.
+  // Such keys for which there was no room: iterators do not return them, and another rebuilding may take them for
+  // deleted keys. To list one, erase others, then erase it and put it again.
   std::uint64_t unlisted = 0;
 };
 

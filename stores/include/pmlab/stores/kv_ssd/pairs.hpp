@@ -1,7 +1,8 @@
 // One key at a time: search, put and erase, for callers that hold the lock of the key's manager.
 //
 // Orders:
-//   (S1) the record is in the ring, durably  (S2) the index leads to it, durably  (S3) acknowledged; the place of the key's
+//   (S1) the record is in the ring, durably  (S2) the index leads to it, durably  (S3) acknowledged; the place of the
+//   key's
 //   earlier record is used again
 //   (S1) < (S2) < (S3): a pair is there wholly or not at all, and what was acknowledged is there.
 // With local tables, an overwrite is committed by (S1) itself, as replay finds the record; (S2) is then a word in DRAM.
@@ -64,8 +65,9 @@ class pairs {
 
   enum class charged : std::uint8_t { yes, no_units, no_slot };
 
-  // Takes what a `put` of the record needs: units beside the earlier one from the capacity, and a slot for a new key, if
-  // the medium was full before. Unless the answer is yes, nothing has changed. `refund` undoes it, with the same lock.
+  // Takes what a `put` of the record needs: units beside the earlier one from the capacity, and a slot for a new key,
+  // if the medium was full before. Unless the answer is yes, nothing has changed. `refund` undoes it, with the same
+  // lock.
   [[nodiscard]] charged charge(stored& before, std::uint32_t units) {
     if (!charge_units(before, units)) return charged::no_units;
     if (core_.index.can_add(before.at)) return charged::yes;
@@ -78,8 +80,8 @@ class pairs {
     if (units > old) core_.used_units.fetch_sub(units - old, std::memory_order_acq_rel);
   }
 
-  // Replaces the record of the key, or adds it, in promised lines; the units are charged. False, or an exception: no space in
-  // the medium or the process; nothing has changed. Durable on return.
+  // Replaces the record of the key, or adds it, in promised lines; the units are charged. False, or an exception: no
+  // space in the medium or the process; nothing has changed. Durable on return.
   [[nodiscard]] bool put(const stored& before, const draft& d, promised_lines& room) {
     const std::size_t bytes = record_bytes(d.key.size(), d.value.size());
     const std::uint32_t units = core_.sizes.units_for(bytes);

@@ -10,9 +10,9 @@
 // waits, and garbage collection waits for no queue.
 //
 // On a modelled key-value SSD (blocks/pair_front.hpp) an operation also waits for the firmware: before it looks its key
-// up, and after that with its answer. These times pass beside the flash's. In virtual time the device has a processor of
-// its own: what an operation makes it do, such as moving records out of a full write buffer, keeps the device, and not the
-// thread.
+// up, and after that with its answer. These times pass beside the flash's. In virtual time the device has a processor
+// of its own: what an operation makes it do, such as moving records out of a full write buffer, keeps the device, and
+// not the thread.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -47,9 +47,9 @@ struct kv_completion {
   std::span<const std::byte> value{};      // value of get and retrieve_and_erase; until the next call of the queue
 };
 
-// Belongs to one thread; any number of them on a device, which outlives them. An operation is done, and durable, when it
-// is reaped. Operations under way on the same key take effect in any order. Keys and values stay unchanged until their
-// operation is reaped. Destruction waits for the operations under way.
+// Belongs to one thread; any number of them on a device, which outlives them. An operation is done, and durable, when
+// it is reaped. Operations under way on the same key take effect in any order. Keys and values stay unchanged until
+// their operation is reaped. Destruction waits for the operations under way.
 //
 // Calls that start operations throw pmlab::error for an impossible key, value or key space. A put that finds the write
 // buffer full moves records to flash, and the call waits for that.

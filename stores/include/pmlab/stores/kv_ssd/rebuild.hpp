@@ -1,9 +1,9 @@
-// Rebuilding the memory of a key-value device from its flash alone: reads all of the flash, and lets an empty index lead to
-// the newest record of each key.
+// Rebuilding the memory of a key-value device from its flash alone: reads all of the flash, and lets an empty index
+// lead to the newest record of each key.
 //
 // The flash has no word about deletion. A record is left out if the newest page of its bucket that is there was written
-// after it and does not list its key; other deleted keys are there again. A key whose newest record had not reached the flash has
-// the value before it, or is gone.
+// after it and does not list its key; other deleted keys are there again. A key whose newest record had not reached the
+// flash has the value before it, or is gone.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -37,8 +37,8 @@ class rebuilding {
  public:
   rebuilding(parts& of, all_buckets& lists) : core_(of), pairs_(of), buckets_(lists) {}
 
-  // REQUIRES: the index and the directory are empty; nothing is counted. Counts valid and used units. Throws pmlab::error:
-  // the flash failed; no space in the medium.
+  // REQUIRES: the index and the directory are empty; nothing is counted. Counts valid and used units. Throws
+  // pmlab::error: the flash failed; no space in the medium.
   [[nodiscard]] kv_rebuilt run() {
     read_flash();
     keep_pages();

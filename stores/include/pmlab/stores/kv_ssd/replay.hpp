@@ -1,16 +1,17 @@
 // Replay of the write buffer when a device is opened: finds the overwrites that the index does not lead to yet.
 //
-// The records of a slot lie in the ring in the order of their versions, so the last one of a slot decides. It is replayed if
-// it is a deferred overwrite. If it is not, its key was added when the slot had no record: the slot's word is newer than any
-// deferred one before it.
+// The records of a slot lie in the ring in the order of their versions, so the last one of a slot decides. It is
+// replayed if it is a deferred overwrite. If it is not, its key was added when the slot had no record: the slot's word
+// is newer than any deferred one before it.
 //
 // Order:
 //   (L1) the medium has the ring's tail, durably  (L2) lines before it are used again
 //   (L1) < (L2): no record that replay uses has a later version that was overwritten in the ring.
 //   (L0) the index leads to all records, durably: closing.  (L0) < (L1), with the tail behind all records
-// So a device that was closed has no record for replay: one that is damaged in the ring has a word that leads to it, and is
-// noticed. Behind a crash, replay cannot distinguish it from one that the crash tore.
-// Lines before the tail may hold whole records, where the end of the ring was skipped: their laps show that they are old.
+// So a device that was closed has no record for replay: one that is damaged in the ring has a word that leads to it,
+// and is noticed. Behind a crash, replay cannot distinguish it from one that the crash tore.
+// Lines before the tail may hold whole records, where the end of the ring was skipped: their laps show that they are
+// old.
 #pragma once
 
 #include <pmlab/media/lines.hpp>
@@ -31,8 +32,9 @@ class replay {
  public:
   replay(Core& of, state& root, Medium& medium) : core_(of), root_(root), medium_(medium) {}
 
-  // Lets the index lead to the overwrites of the write buffer, durably; a crash repeats it. Returns the line with which the
-  // ring begins now: `keep_tail` follows, before the ring is written, and when the opening has begun. Reads no flash.
+  // Lets the index lead to the overwrites of the write buffer, durably; a crash repeats it. Returns the line with which
+  // the ring begins now: `keep_tail` follows, before the ring is written, and when the opening has begun. Reads no
+  // flash.
   std::uint64_t run() {
     const std::uint64_t lines = core_.buffer.lines();
     const std::uint64_t tail = tail_of(lines);

@@ -1,16 +1,18 @@
 // Whether the parts of a store are of one moment: its manifest, the drive without manifests, the persistent memory.
 //
-// Each opening begins a session, with a manifest of its own: a moment (stores/moment.hpp). A part knows the session, the
-// manifest that was about to be written at its last entry (promised), and one that was durable (confirmed). A manifest
-// knows its session and the one before, which a part may have until the first manifest of the session is confirmed.
+// Each opening begins a session, with a manifest of its own: a moment (stores/moment.hpp). A part knows the session,
+// the manifest that was about to be written at its last entry (promised), and one that was durable (confirmed). A
+// manifest knows its session and the one before, which a part may have until the first manifest of the session is
+// confirmed.
 //
 // (E1) < (E2) < (E3): a part has promised a manifest before that one is written, and confirms it when it is durable.
 // So a crash leaves a part that has promised the manifest or a later one: less than that, and the part is older. It has
-// confirmed the manifest or an earlier one: more than that, and the manifest is older, or its newest version is damaged.
+// confirmed the manifest or an earlier one: more than that, and the manifest is older, or its newest version is
+// damaged.
 //
 // Persistent memory knows of each manifest. The other drive knows when a session begins and ends, and of each manifest
-// that names keys or values on it: two writes of a block for these, none for a flush of the log. Groups of the log that a
-// full staging drive sends to the other drive are no reason for an entry.
+// that names keys or values on it: two writes of a block for these, none for a flush of the log. Groups of the log that
+// a full staging drive sends to the other drive are no reason for an entry.
 //
 // A store of layout 2 has no epochs. (U1) < (U2) < (U3): the header of the other drive becomes one of layout 3, then a
 // manifest has an epoch, then the drive of the manifests gets its header. So a program that knows layout 2 only refuses
@@ -77,8 +79,8 @@ class epoch_keeper {
       parts_[other] = std::make_unique<part>(*on.devices[other]);
   }
 
-  // Reads it, and compares it with the manifest of `version`. Throws pmlab::error, or notes: see check_moment; the epoch is
-  // damaged; the drive fails.
+  // Reads it, and compares it with the manifest of `version`. Throws pmlab::error, or notes: see check_moment; the
+  // epoch is damaged; the drive fails.
   void check(const manifest_epoch& named, std::uint64_t version, findings& found) {
     if (parts_[own_]->header().version == drive_header::current_version && !named.is_there)
       found.refuse("the newest manifest of the tiered store is damaged, and the one before is of an older layout",

@@ -1,4 +1,5 @@
-// What opening finds to be wrong with a store: an error, or, where the store is opened as far as it can be read, a list.
+// What opening finds to be wrong with a store: an error, or, where the store is opened as far as it can be read, a
+// list.
 #pragma once
 
 #include <pmlab/base/error.hpp>

@@ -1,8 +1,8 @@
-// A key/value set: sorted pages of keys, written once. Values of a set of the root stay in the log segments that they are
-// in; values of a leaf's set are in segments of values.
+// A key/value set: sorted pages of keys, written once. Values of a set of the root stay in the log segments that they
+// are in; values of a leaf's set are in segments of values.
 //
-// In DRAM: the first version of each page (fences), and a Bloom filter of 10 bits a key. Both are rebuilt when the set is
-// opened, by reading its pages.
+// In DRAM: the first version of each page (fences), and a Bloom filter of 10 bits a key. Both are rebuilt when the set
+// is opened, by reading its pages.
 #pragma once
 
 #include <pmlab/base/hash.hpp>
@@ -94,8 +94,8 @@ class key_set {
   [[nodiscard]] const std::map<std::uint32_t, value_shape>& shapes() const noexcept { return shapes_; }
 
   // Reads all pages: fences and filter. A damaged page is noted, and never read again: its fence is the last version
-  // before it, so that searches that may end in it fail, and others do not need it. Throws pmlab::error: the drive fails,
-  // unless `found` tolerates it.
+  // before it, so that searches that may end in it fail, and others do not need it. Throws pmlab::error: the drive
+  // fails, unless `found` tolerates it.
   void load(findings& found) {
     std::vector<std::uint64_t> hashes;
     fence last{0, {}, newest};
@@ -234,6 +234,15 @@ class key_set {
   std::uint64_t value_bytes_ = 0;
 };
 
+// The source whose `head` is least; null: none has one.
+template <class Part>
+[[nodiscard]] Part* part_of_least_head(std::vector<Part>& parts) noexcept {
+  Part* least = nullptr;
+  for (Part& p : parts)
+    if (p.head && (least == nullptr || p.head->name() < least->head->name())) least = &p;
+  return least;
+}
+
 // The versions of a set, with the pages that were read last. Thread safety: none.
 template <blocks::device Device>
 class set_source {
@@ -326,8 +335,8 @@ class set_writer {
   [[nodiscard]] bool ends_with(const found_version& v) const noexcept {
     return any_ && v.table == table_ && v.key == key_;
   }
-  // The set; its pages are durable after the next flush behind `keys.finish()`. Null: there is no free segment. An empty
-  // set is described by no pages.
+  // The set; its pages are durable after the next flush behind `keys.finish()`. Null: there is no free segment. An
+  // empty set is described by no pages.
   [[nodiscard]] std::shared_ptr<key_set<Device>> finish() {
     if (!builder_.empty() && !write_page()) return nullptr;
     for (const auto& [segment, bytes] : values_) described_.value_segments.push_back({segment, bytes});

@@ -4,7 +4,8 @@
 //   log class       | header | manifest 0 | manifest 1 | segment | segment | ...
 //   segment         groups of log records, each beginning at a block; or pages of keys; or values
 //   group           | header | record | record | ... | padding |        one flush writes one group, or a few
-//   record          | header | key | value |                            the value is not written again: sets refer to it
+//   record          | header | key | value |                            the value is not written again: sets refer to
+//   it
 //
 // Two manifests are written in turn. Each is a whole state under one checksum, so a torn one is as if it had not been
 // written. (HSE stored the fields of its header one by one: a crash between generation and checksum made the store
@@ -52,7 +53,8 @@ using identity = std::array<std::uint64_t, 2>;
 enum class change_kind : std::uint8_t { put = 1, erase = 2 };
 
 enum class drive_role : std::uint32_t { staging = 1, capacity = 2 };
-// A store is made in three steps: the capacity drive is forming, the staging drive is ready, the capacity drive is ready.
+// A store is made in three steps: the capacity drive is forming, the staging drive is ready, the capacity drive is
+// ready.
 enum class drive_state : std::uint32_t { forming = 1, ready = 2 };
 
 struct drive_header {

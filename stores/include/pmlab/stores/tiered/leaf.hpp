@@ -86,6 +86,11 @@ class leaf_source {
   }
 
  private:
+  struct part {
+    set_source<Device> source;
+    std::optional<found_version> head;  // its first version that was not returned, or was last
+  };
+
   void open(std::size_t number) {
     if (opened_ == number) return;
     parts_.clear();
@@ -95,21 +100,16 @@ class leaf_source {
   // The least of the heads, or of those of the first leaf behind `number` that has versions.
   [[nodiscard]] std::optional<found_version> least_from(std::size_t number) {
     for (;;) {
-      least_ = nullptr;
-      for (part& p : parts_)
-        if (p.head && (least_ == nullptr || p.head->name() < least_->head->name())) least_ = &p;
+      least_ = part_of_least_head(parts_);
       if (least_ != nullptr) return least_->head;
       if (++number >= leaves_->size()) return std::nullopt;
       open(number);
       for (part& p : parts_) p.head = p.source.at_least((*leaves_)[number]->begin());
     }
   }
+
   const leaf_list<Device>* leaves_;
   std::optional<std::size_t> opened_;
-  struct part {
-    set_source<Device> source;
-    std::optional<found_version> head;  // its first version that was not returned, or was last
-  };
   std::vector<part> parts_;
   part* least_ = nullptr;  // the part of the last result
 };

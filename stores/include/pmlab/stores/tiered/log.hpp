@@ -4,10 +4,10 @@
 // no room. A flush writes the groups that are forming, then makes the drive durable. What survives is one prefix:
 //
 // (L1) < (L2): a change is durable, and older ones with it, when the flush behind its group has completed.
-// A group names the checksum of the group before. A crash may keep any of several groups of one flush; replay ends at the
-// first that is not there, and later ones stay lost, since the next opening writes other groups behind the same chain.
-// A group also has the last change that was durable when it was written, and the manifest that was. A gap before a
-// change that an intact group behind it calls durable is no torn end but damage: see replay.hpp.
+// A group names the checksum of the group before. A crash may keep any of several groups of one flush; replay ends at
+// the first that is not there, and later ones stay lost, since the next opening writes other groups behind the same
+// chain. A group also has the last change that was durable when it was written, and the manifest that was. A gap before
+// a change that an intact group behind it calls durable is no torn end but damage: see replay.hpp.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -86,8 +86,8 @@ class log {
     }
   }
 
-  // `tell(oldest)` is called behind each flush that has made changes durable, whichever thread asked: `oldest` is when the
-  // first of them was acknowledged. It may not throw. REQUIRES: no flush is under way.
+  // `tell(oldest)` is called behind each flush that has made changes durable, whichever thread asked: `oldest` is when
+  // the first of them was acknowledged. It may not throw. REQUIRES: no flush is under way.
   void when_durable(std::function<void(std::uint64_t)> tell) { tell_ = std::move(tell); }
 
   // The manifest of this version is durable: groups that are written from now on have its number. From any thread.

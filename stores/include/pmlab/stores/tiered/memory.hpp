@@ -3,8 +3,8 @@
 //   using store = stores::tiered<blocks::file, blocks::emulated_clock, stores::memtable_on<media::pmem>>;
 //   auto db = store::open({.staging = fast, .capacity = slow, .memory = &pool}, options);
 //
-// In persistent memory the memtable is itself durable: a change survives a crash when it returns, and no log is written.
-// Any ordered index of pmlab holds it:  memtable_on<media::pmem, indexes::fast_fair<media::pmem>>.
+// In persistent memory the memtable is itself durable: a change survives a crash when it returns, and no log is
+// written. Any ordered index of pmlab holds it:  memtable_on<media::pmem, indexes::fast_fair<media::pmem>>.
 #pragma once
 
 #include <pmlab/indexes/skip_list.hpp>

@@ -1,7 +1,7 @@
 // The newest changes, in order, in DRAM: a skip list of all versions.
 //
-// Order: table, key, then the newest version first. One writer at a time (the store's commit lock); readers take no lock
-// and wait for nothing, since nodes are never moved or freed before the whole table is.
+// Order: table, key, then the newest version first. One writer at a time (the store's commit lock); readers take no
+// lock and wait for nothing, since nodes are never moved or freed before the whole table is.
 #pragma once
 
 #include <pmlab/base/random.hpp>
@@ -135,8 +135,9 @@ class memtable {
   [[nodiscard]] static node* follow(const node* from, unsigned level) noexcept {
     return from->link(level).load(std::memory_order_acquire);
   }
-  // A place in the order, on one level: two nodes that followed one another when the search compared both with its name.
-  // A node may be inserted in between at any time, on either side of the name: a search does not load the link again.
+  // A place in the order, on one level: two nodes that followed one another when the search compared both with its
+  // name. A node may be inserted in between at any time, on either side of the name: a search does not load the link
+  // again.
   struct gap {
     node* before = nullptr;     // the last node before the name, or the head
     node* successor = nullptr;  // the first node at or after the name; nullptr: none

@@ -42,7 +42,8 @@ template <blocks::device Device>
   for (std::size_t c = 0; c < classes; ++c) {
     if (devices[c] == nullptr) continue;
     const blocks::geometry g = devices[c]->shape();
-    // The capacity drive is used by every store but one that is on the staging drive; the staging drive is used by a policy that names it.
+    // The capacity drive is used by every store but one that is on the staging drive; the staging drive is used by a
+    // policy that names it.
     const bool is_used = c == index_of(media_class::staging) ? table.log == media_class::staging
                                                              : table.leaf_values == media_class::capacity;
     all.drives[c] = {g.block_bytes, all.segment_bytes, c == index_of(table.log) ? h.manifest_bytes : 0,

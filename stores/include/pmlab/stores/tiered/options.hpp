@@ -12,10 +12,10 @@
 
 namespace pmlab::stores {
 
-// What a crash may take: changes acknowledged less than `at_most` before it. A flush begins when the oldest change that is
-// not durable is half as old, or when `or_bytes` are not durable. Where the flusher gets too little of a processor, a
-// writer flushes when it is five eighths as old. So the bound holds while a flush takes no longer than the rest, and a
-// thread that makes changes, or the flusher, runs; `tiered_stats::late_flushes` counts those that took longer. A
+// What a crash may take: changes acknowledged less than `at_most` before it. A flush begins when the oldest change that
+// is not durable is half as old, or when `or_bytes` are not durable. Where the flusher gets too little of a processor,
+// a writer flushes when it is five eighths as old. So the bound holds while a flush takes no longer than the rest, and
+// a thread that makes changes, or the flusher, runs; `tiered_stats::late_flushes` counts those that took longer. A
 // flusher that loses its processor in the middle of a flush makes that one longer. Writers wait when twice `or_bytes`
 // are not durable.
 struct loss_bound {
@@ -87,8 +87,8 @@ class tiered_full : public error {
 
 namespace detail::tiered {
 
-// Throws pmlab::error for options that no store can have. `block_bytes`: of the log class. `has_memory`: nothing is ever
-// lost, so the bound may be 0.
+// Throws pmlab::error for options that no store can have. `block_bytes`: of the log class. `has_memory`: nothing is
+// ever lost, so the bound may be 0.
 inline void check_options(const tiered_options& o, std::uint32_t block_bytes, bool has_memory = false) {
   using namespace std::chrono_literals;
   if (o.loss.at_most == 0ns && !has_memory)

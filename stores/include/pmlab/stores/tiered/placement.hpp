@@ -11,9 +11,9 @@
 
 namespace pmlab::stores {
 
-// Which drive holds the log, and keys and values of the root and of the leaves. Values of the root are where the log is,
-// since the log is their store. A drive that is full is no failure while the capacity drive has room: segments meant for the
-// staging drive are taken there.
+// Which drive holds the log, and keys and values of the root and of the leaves. Values of the root are where the log
+// is, since the log is their store. A drive that is full is no failure while the capacity drive has room: segments
+// meant for the staging drive are taken there.
 enum class placement : std::uint8_t {
   staging_only,          // all on the staging drive
   capacity_only,         // all on the capacity drive

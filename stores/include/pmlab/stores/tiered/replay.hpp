@@ -1,9 +1,9 @@
 // Reads the log back: the groups that continue the chain, up to the first that is not there.
 //
-// A crash may leave any groups of the last flush, so a gap is no damage by itself. It is damage if an intact group behind
-// it was written when changes in the gap were durable, or by a session or behind a manifest that opening has not found.
-// Looked at are the rest of the segment with the gap, and all segments that begin with a group behind it, also where that
-// first group is itself damaged.
+// A crash may leave any groups of the last flush, so a gap is no damage by itself. It is damage if an intact group
+// behind it was written when changes in the gap were durable, or by a session or behind a manifest that opening has not
+// found. Looked at are the rest of the segment with the gap, and all segments that begin with a group behind it, also
+// where that first group is itself damaged.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -91,7 +91,8 @@ class log_reader {
       group_header h;
       std::memcpy(&h, segment_.data(), sizeof h);
       if (h.generation < opened || h.first < end.next) {
-        // An intact group of an earlier session, or an earlier change. A damaged one may be any; a long one is believed.
+        // An intact group of an earlier session, or an earlier change. A damaged one may be any; a long one is
+        // believed.
         if (h.store == store_ && (h.bytes > most_checked_bytes || is_intact_alone(s, h))) continue;
       }
       look_at(s, 0, end, opened, behind);

@@ -1,7 +1,8 @@
 // Ageing: versions of the root become sets of leaves, and the sets of a leaf become one.
 //
-// A value of the root is copied to the drive of leaf values, unless that is full: then it stays in the log's segment. A value that is in a leaf stays where it is, unless its
-// segment is poor: mostly garbage. When the last value has left a segment, no set refers to it, and it is free.
+// A value of the root is copied to the drive of leaf values, unless that is full: then it stays in the log's segment. A
+// value that is in a leaf stays where it is, unless its segment is poor: mostly garbage. When the last value has left a
+// segment, no set refers to it, and it is free.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -48,9 +49,7 @@ class merged_sets {
     parts_.back().head = parts_.back().source.at_least(from);
   }
   [[nodiscard]] std::optional<moved_version> next() {
-    part* least = nullptr;
-    for (part& p : parts_)
-      if (p.head && (least == nullptr || p.head->name() < least->head->name())) least = &p;
+    part* const least = part_of_least_head(parts_);
     if (least == nullptr || (end_ && !(least->head->name() < *end_))) return std::nullopt;
     moved_version found{std::move(*least->head), least->is_of_root};
     least->head = least->source.next();
@@ -67,8 +66,8 @@ class merged_sets {
   std::vector<part> parts_;
 };
 
-// Reads many values at once: they are all over the drive. Those that follow one another there, too, are one request. For
-// one thread.
+// Reads many values at once: they are all over the drive. Those that follow one another there, too, are one request.
+// For one thread.
 template <blocks::device Device>
 class value_reader {
  public:
@@ -87,18 +86,18 @@ class value_reader {
     for (std::size_t i = 0; i < wanted.size(); ++count) {
       const std::uint32_t segment = wanted[i]->version.place.segment;
       const std::size_t behind = end_of_neighbours(wanted, i);
-      const std::uint64_t begin = wanted[i]->version.place.offset / block() * block();
-      auto data = std::make_shared<blocks::buffer>(end_of(wanted[behind - 1]->version) - begin);
+      const std::uint32_t begin = around(*wanted[i]).begin;
+      auto data = std::make_shared<blocks::buffer>(around(*wanted[behind - 1]).end - begin);
       on[count] = index_of(class_of(segment));
       requests[count] = {blocks::operation::read,
                          of,
                          static_cast<std::uint32_t>(data->size() / on_.where.drives[on[count]].block_bytes),
-                         on_.where.block_at(segment, static_cast<std::uint32_t>(begin)),
+                         on_.where.block_at(segment, begin),
                          data->data(),
                          0};
       for (; i < behind; ++i) {
         wanted[i]->blocks = data;
-        wanted[i]->begin = static_cast<std::uint32_t>(begin);
+        wanted[i]->begin = begin;
       }
     }
     std::array<std::size_t, classes> submitted{};
@@ -117,12 +116,8 @@ class value_reader {
   }
 
  private:
-  static constexpr std::uint64_t most_together = std::uint64_t{128} << 10;
-
-  [[nodiscard]] std::uint64_t block() const noexcept { return on_.where.block_bytes; }
-  // The block behind the value.
-  [[nodiscard]] std::uint64_t end_of(const found_version& v) const noexcept {
-    return round_up(std::uint64_t{v.place.offset} + v.value_bytes, block());
+  [[nodiscard]] block_range around(const moved_version& m) const noexcept {
+    return blocks_around(m.version, on_.where.block_bytes);
   }
   // One past the last value that follows `first` in the order of keys and, without a gap, on the drive.
   [[nodiscard]] std::size_t end_of_neighbours(std::span<moved_version* const> wanted,
@@ -133,7 +128,8 @@ class value_reader {
       const found_version& before = wanted[i - 1]->version;
       const found_version& v = wanted[i]->version;
       if (v.place.segment != begin.segment || v.place.offset < before.place.offset + before.value_bytes) break;
-      if (v.place.offset > end_of(before) || end_of(v) - begin.offset > most_together) break;
+      if (v.place.offset > around(*wanted[i - 1]).end) break;
+      if (around(*wanted[i]).end - begin.offset > most_bytes_read_together) break;
     }
     return i;
   }

@@ -54,7 +54,8 @@ class salvager {
       }
     }
   }
-  // function(name of the table, key, value), in order. Throws pmlab::error at the end if something may be missing or old.
+  // function(name of the table, key, value), in order. Throws pmlab::error at the end if something may be missing or
+  // old.
   template <class Function>
   void visit(const set_context<Device>& context, const std::vector<std::string>& tables, Function&& function) {
     for (const auto& [name, v] : newest_) {

@@ -150,8 +150,8 @@ class segment_writer {
     }
     return at;
   }
-  // The drives have all bytes on return; they are durable after a flush of them. Bytes that are appended later begin at a
-  // block.
+  // The drives have all bytes on return; they are durable after a flush of them. Bytes that are appended later begin at
+  // a block.
   void finish() {
     if (filled_ > 0) write();
     offset_ = begin_;

@@ -2,13 +2,14 @@
 //
 //   ingest    the oldest memtable becomes a set of the root. Its values stay in the log.
 //   spill     the oldest sets of the root become at most one set more in each leaf. Values are copied.
-//   compact   the sets of a leaf become one; values are copied out of segments that are mostly garbage. A leaf that is too
+//   compact   the sets of a leaf become one; values are copied out of segments that are mostly garbage. A leaf that is
+//   too
 //             large is split.
 //
-// Each is one transaction: new sets are durable before the manifest names them, and the manifest that no longer names the
-// old ones is durable before these are free. Readers use a view of the tree, which they pin. An ingest and
-// the ageing of the tree (spill, compact) may run at the same time, since an ingest adds the newest set of the root, and
-// ageing takes the oldest ones.
+// Each is one transaction: new sets are durable before the manifest names them, and the manifest that no longer names
+// the old ones is durable before these are free. Readers use a view of the tree, which they pin. An ingest and
+// the ageing of the tree (spill, compact) may run at the same time, since an ingest adds the newest set of the root,
+// and ageing takes the oldest ones.
 #pragma once
 
 #include <pmlab/base/name.hpp>
@@ -86,8 +87,8 @@ class tree {
   tree(const tree&) = delete;
   tree& operator=(const tree&) = delete;
 
-  // Reads sets and log. Returns the sequence of the newest change. `behind`: gets the changes of intact groups behind a gap
-  // of the log; null: they are not read. REQUIRES: no other operation yet.
+  // Reads sets and log. Returns the sequence of the newest change. `behind`: gets the changes of intact groups behind a
+  // gap of the log; null: they are not read. REQUIRES: no other operation yet.
   std::uint64_t recover(const identity& store, std::vector<loose_change>* behind = nullptr) {
     const manifest_state found = manifest_.read(manifest_drive_);
     epoch_ = found.epoch;
@@ -198,8 +199,8 @@ class tree {
     const std::shared_ptr<const view> v = pinned();
     if (segments_.free() == stuck_at_) return false;
     try {
-      // A leaf with too many sets goes before the next spill, which would add one more: their garbage takes space. The root
-      // grows meanwhile, and slows writers down.
+      // A leaf with too many sets goes before the next spill, which would add one more: their garbage takes space. The
+      // root grows meanwhile, and slows writers down.
       const bool spills = spill_is_due(*v);
       for (std::size_t i = 0; i < v->leaves.size(); ++i)
         if (has_too_many_sets(*v->leaves[i])) return compact_or_spill(i, spills, *v);
@@ -279,8 +280,8 @@ class tree {
     all.all += kept_for_erasures + kept_to_collect();
     return all;
   }
-  // Likewise, for a change that only erases. A spill has a page for each leaf that it changes, no more of them than a set
-  // or a memtable has changes. So few erasures need little, however many leaves there are.
+  // Likewise, for a change that only erases. A spill has a page for each leaf that it changes, no more of them than a
+  // set or a memtable has changes. So few erasures need little, however many leaves there are.
   [[nodiscard]] kept_segments kept_by_erasures(const view& v, std::uint64_t more = 0) const {
     kept_segments all = kept_by(v, true, more);
     if constexpr (Memory::is_there) return all;  // an opened memtable does not count its changes
@@ -682,8 +683,9 @@ class tree {
   }
   // Makes the edit durable, then visible. `made`: the sets that it adds. Throws: the edit was not made.
   //
-  // (V1) < (V2) < (V3): a set that a manifest on the drive may name keeps its segments until a later manifest is durable,
-  // or the view has the set. The drive may name it while the view does not: the write failed, or the memory for the view.
+  // (V1) < (V2) < (V3): a set that a manifest on the drive may name keeps its segments until a later manifest is
+  // durable, or the view has the set. The drive may name it while the view does not: the write failed, or the memory
+  // for the view.
   template <class Edit>
   void install(const std::vector<set_pointer>& made, Edit&& edit) {
     view proposed = *pinned();
@@ -743,8 +745,8 @@ class tree {
     if (leaf_number + 1 == v.leaves.size()) return std::nullopt;
     return v.leaves[leaf_number + 1]->begin();
   }
-  // Neither a lack of room for the compaction nor a damaged value keeps the root from being spilled. Throws tiered_full;
-  // pmlab::error: a damaged page or value, the drive failed.
+  // Neither a lack of room for the compaction nor a damaged value keeps the root from being spilled. Throws
+  // tiered_full; pmlab::error: a damaged page or value, the drive failed.
   bool compact_or_spill(std::size_t leaf, bool spills, const view& v) {
     try {
       return compact(leaf);
@@ -759,8 +761,9 @@ class tree {
     const std::size_t c = index_of(media_class::staging);
     return !v.sets.empty() && place_.leaf_values != place_.log && segments_.free()[c] < segments_.counts()[c] / 8;
   }
-  // Leaves are no more than the manifest has room for: then they become larger. A spill may need a page for each leaf, so
-  // a store that lacks the segments for more leaves keeps those that it has, unless the merge of these needs as many.
+  // Leaves are no more than the manifest has room for: then they become larger. A spill may need a page for each leaf,
+  // so a store that lacks the segments for more leaves keeps those that it has, unless the merge of these needs as
+  // many.
   [[nodiscard]] bool may_split(const view& v) const {
     const std::uint64_t pages = v.data_bytes / options_.leaf_bytes;
     return manifest_.has_room_for_leaves() &&
@@ -960,8 +963,8 @@ class tree {
   }
   // Leaves with several sets, or with entries that may go, become one set each; values stay. False: there are none.
   //
-  // Leaves share segments of keys. Those few that are to be merged may free none of them, and take as many as they need:
-  // then all leaves are rewritten.
+  // Leaves share segments of keys. Those few that are to be merged may free none of them, and take as many as they
+  // need: then all leaves are rewritten.
   bool merge_leaves() {
     std::shared_ptr<const view> v = pinned();
     std::vector<bool> are_merged(v->leaves.size());

@@ -1,5 +1,5 @@
-// Reads the values of a cursor: neighbours in the order of keys are mostly neighbours on the drive, so a read brings those
-// behind it, too.
+// Reads the values of a cursor: neighbours in the order of keys are mostly neighbours on the drive, so a read brings
+// those behind it, too.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -25,6 +25,18 @@ inline void check_value(std::string_view value, const found_version& v) {
       "check the drive; other keys are not affected");
 }
 
+// The whole blocks around a value, in bytes of its segment.
+struct block_range {
+  std::uint32_t begin;
+  std::uint64_t end;
+};
+[[nodiscard]] inline block_range blocks_around(const found_version& v, std::uint32_t block_bytes) noexcept {
+  return {v.place.offset - v.place.offset % block_bytes,
+          round_up(std::uint64_t{v.place.offset} + v.value_bytes, block_bytes)};
+}
+// Values of more than this are not read together: a request that is longer is hardly cheaper than two.
+inline constexpr std::uint32_t most_bytes_read_together = std::uint32_t{128} << 10;
+
 // Reads the value that `v` names, or finds it in the cache. Throws pmlab::error if it is not the one that was written.
 template <blocks::device Device>
 std::string read_value(const set_context<Device>& context, const found_version& v) {
@@ -32,22 +44,20 @@ std::string read_value(const set_context<Device>& context, const found_version& 
   if (v.value) return *v.value;
   const cached_name name{0, v.sequence};
   if (const auto found = context.cache.template find<std::string>(name)) return *found;
-  const std::uint32_t block = context.where.block_bytes;
-  const std::uint32_t skip = v.place.offset % block;
-  blocks::buffer bytes(round_up(skip + std::uint64_t{v.value_bytes}, block));
+  const block_range around = blocks_around(v, context.where.block_bytes);
+  blocks::buffer bytes(around.end - around.begin);
   if (v.value_bytes > 0)
-    context.readers.with([&](auto& drives) {
-      drives.read(v.place.segment, v.place.offset - skip, bytes.bytes(), blocks::stream::values);
-    });
-  std::string value(reinterpret_cast<const char*>(bytes.data()) + skip, v.value_bytes);
+    context.readers.with(
+        [&](auto& drives) { drives.read(v.place.segment, around.begin, bytes.bytes(), blocks::stream::values); });
+  std::string value(reinterpret_cast<const char*>(bytes.data()) + v.place.offset - around.begin, v.value_bytes);
   check_value(value, v);
   if (context.cache.most_bytes() > 0)
     context.cache.add(name, std::make_shared<const std::string>(value), value.size() + sizeof value);
   return value;
 }
 
-// The blocks that were read last, of one segment. They are not put into the cache: a walk over everything is no reason to
-// keep anything. Thread safety: none.
+// The blocks that were read last, of one segment. They are not put into the cache: a walk over everything is no reason
+// to keep anything. Thread safety: none.
 template <blocks::device Device>
 class value_run {
  public:
@@ -63,12 +73,13 @@ class value_run {
       segment_ = v.place.segment;
       next_ = v.place.offset + v.value_bytes;
       if (!is_near) ahead_ = 0;
-      if (!has(v))
+      const bool is_here = has(v);
+      if (!is_here)
         if (const auto found = context_.cache.template find<std::string>({0, v.sequence})) {
           value = *found;
           return;
         }
-      if (has(v) || bring(v)) {
+      if (is_here || bring(v)) {
         const std::size_t at = v.place.offset - begin_;
         value.assign(reinterpret_cast<const char*>(bytes_.data()) + at, v.value_bytes);
         if (check_of(value) == v.value_check) return;
@@ -79,9 +90,8 @@ class value_run {
   }
 
  private:
-  // Sizes of the run behind a value that was read alone, and of those behind many runs.
+  // Size of the run behind a value that was read alone. Each is twice the one before.
   static constexpr std::uint32_t least_bytes = std::uint32_t{16} << 10;
-  static constexpr std::uint32_t most_bytes = std::uint32_t{128} << 10;
 
   [[nodiscard]] bool has(const found_version& v) const noexcept {
     return v.place.segment == run_segment_ && v.place.offset >= begin_ && v.place.offset + v.value_bytes <= end_;
@@ -89,11 +99,11 @@ class value_run {
   // Reads the blocks of `v` and those behind them. False: the drive fails; one of the others may be the reason.
   [[nodiscard]] bool bring(const found_version& v) {
     const std::uint32_t block = context_.where.block_bytes;
-    const std::uint32_t begin = v.place.offset - v.place.offset % block;
-    const auto wanted =
-        static_cast<std::uint32_t>(round_up(std::uint64_t{v.place.offset - begin} + v.value_bytes, block));
-    const std::uint32_t bytes = std::min(std::max(wanted, static_cast<std::uint32_t>(round_up(ahead_, block))),
-                                         static_cast<std::uint32_t>(context_.where.segment_bytes) - begin);
+    const auto [begin, end] = blocks_around(v, block);
+    const std::uint64_t segment_bytes = context_.where.segment_bytes;
+    if (end > segment_bytes) return false;
+    const auto bytes =
+        static_cast<std::uint32_t>(std::min(std::max(end - begin, round_up(ahead_, block)), segment_bytes - begin));
     end_ = begin_;
     if (bytes_.size() < bytes) bytes_ = blocks::buffer(bytes);
     try {
@@ -106,7 +116,7 @@ class value_run {
     run_segment_ = v.place.segment;
     begin_ = begin;
     end_ = begin + bytes;
-    ahead_ = std::clamp(2 * ahead_, least_bytes, most_bytes);
+    ahead_ = std::clamp(2 * ahead_, least_bytes, most_bytes_read_together);
     return true;
   }
 

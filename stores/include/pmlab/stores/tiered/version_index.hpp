@@ -11,7 +11,8 @@
 //
 // Versions leave when a set has them: by ranges of sequences, since a set is made of one (memory_table.hpp).
 //
-// Layout (medium): named root `tiered` -> memory_state, `tiered.epoch` -> memory_epoch; the string index `tiered.versions`.
+// Layout (medium): named root `tiered` -> memory_state, `tiered.epoch` -> memory_epoch; the string index
+// `tiered.versions`.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -319,8 +320,8 @@ class version_index {
   // Versions that have left since it was opened.
   [[nodiscard]] std::uint64_t removed() const noexcept { return removed_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t entries() const noexcept { return entries_.load(std::memory_order_relaxed); }
-  // The invariants of the index, and that it has the versions behind `ingested` up to `last`, and no others. REQUIRES: no
-  // other operation.
+  // The invariants of the index, and that it has the versions behind `ingested` up to `last`, and no others. REQUIRES:
+  // no other operation.
   void check(std::uint64_t ingested, std::uint64_t last, indexes::check_report& report) {
     collect();
     const indexes::check_report own = versions_.check();
@@ -386,8 +387,8 @@ class version_index {
     return true;
   }
 
-  // Erases the inserted versions of a batch, the last one first: the rest is never a whole batch. False: there is no space
-  // for it now.
+  // Erases the inserted versions of a batch, the last one first: the rest is never a whole batch. False: there is no
+  // space for it now.
   [[nodiscard]] bool undo() {
     while (!made_.empty()) {
       if (versions_.erase(made_.back()) == strings::outcome::full) return false;

@@ -1,8 +1,8 @@
 // A version of a key as a search finds it, and the searches that all sources of versions share.
 //
-// A source has at_least(name), next() and less(name), which return an optional found_version: the first at or after that
-// place in the order of versions, the one behind the result of the last at_least or next (REQUIRES: there was one), the last
-// before a place.
+// A source has at_least(name), next() and less(name), which return an optional found_version: the first at or after
+// that place in the order of versions, the one behind the result of the last at_least or next (REQUIRES: there was
+// one), the last before a place.
 #pragma once
 
 #include <pmlab/stores/tiered/layout.hpp>
@@ -86,8 +86,8 @@ std::optional<found_version> next_key(Source& source, const version_name& from, 
   return v;
 }
 
-// The same for the first key behind `at`, the key of the source's last result. Steps, unless `at` has many versions or others
-// came between: then a search is shorter.
+// The same for the first key behind `at`, the key of the source's last result. Steps, unless `at` has many versions or
+// others came between: then a search is shorter.
 template <class Source>
 std::optional<found_version> key_behind(Source& source, const std::string& at, std::uint16_t table,
                                         std::uint64_t sequence) {

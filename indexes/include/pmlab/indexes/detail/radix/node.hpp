@@ -65,8 +65,8 @@ struct alignas(slot) header {
   static constexpr std::uint64_t depths = 15;
 };
 
-// A slot, and its word when it was found: a small node uses a slot for any digit, so it may stand for another one by the
-// time it is read again.
+// A slot, and its word when it was found: a small node uses a slot for any digit, so it may stand for another one by
+// the time it is read again.
 struct found_slot {
   slot* at = nullptr;  // nullptr: no slot has the digit, and `word` is empty
   slot_word word{0};
@@ -104,8 +104,8 @@ class children {
                        [digit](const child& c) { return c.digit == digit; });
   }
 
-  // REQUIRES: not full; its digit is above the others, or its word is empty, and then it is not added. Without a branch,
-  // since of a node with a slot for each digit no branch predictor knows which are empty.
+  // REQUIRES: not full; its digit is above the others, or its word is empty, and then it is not added. Without a
+  // branch, since of a node with a slot for each digit no branch predictor knows which are empty.
   void append_unless_empty(const child& c) noexcept {
     list_[count_] = c;
     count_ += static_cast<std::size_t>(!c.word.is_empty());
@@ -130,7 +130,8 @@ class children {
 //   first_read(digit, visit)        calls visit(object) for what `of_digit` reads at first: for a prefetch.
 //   free_place(digit, depth, clear) for a digit without a child. `clear(slot)` makes an invisible slot empty, durably.
 //   has_child(slot number, depth)   false: the slot is empty, or invisible.
-//   collect(first, depth, found, visit)   adds the children with digits from `first` on, in ascending order, until `found`
+//   collect(first, depth, found, visit)   adds the children with digits from `first` on, in ascending order, until
+//   `found`
 //                                   is full. Returns the digit at which to continue.
 
 // A slot for each digit.

@@ -1,6 +1,7 @@
 // Changes of a radix tree's structure: new entries and nodes, larger, smaller and removed nodes.
 //
-// Each is one publication: of the new block if there is one, of one link, and of the unlinked node's way into the limbo.
+// Each is one publication: of the new block if there is one, of one link, and of the unlinked node's way into the
+// limbo.
 //
 //   a slot has an entry with another key     a new node for both, at the digit in which they differ
 //   a key leaves the path above a node       a new parent of the node and of the key's entry. The node itself does not
@@ -151,8 +152,8 @@ class structure {
     return grow(way.nodes[way.count - 2], at, key, value);
   }
 
-  // A node of `way` that is unlinked, or nullptr: for a writer whose way another one changed. If its next way has the same
-  // node, the medium was damaged.
+  // A node of `way` that is unlinked, or nullptr: for a writer whose way another one changed. If its next way has the
+  // same node, the medium was damaged.
   [[nodiscard]] const header* unlinked_in(const way_of_key& way) const {
     for (std::size_t i = 0; i < way.count; ++i) {
       const std::scoped_lock held(lock_of(way.nodes[i].n));  // the publication that unlinks it is complete

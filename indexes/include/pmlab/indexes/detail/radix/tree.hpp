@@ -1,5 +1,5 @@
-// A radix tree over keys of 8 bytes, whose changes are committed by stores of 8 bytes: the code of WORT and WOART, which
-// differ in their kinds of nodes.
+// A radix tree over keys of 8 bytes, whose changes are committed by stores of 8 bytes: the code of WORT and WOART,
+// which differ in their kinds of nodes.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
 // Progress: readers write nothing shared; they wait only while a writer changes the node that their search ends in (or
@@ -286,8 +286,8 @@ class tree {
     }
   }
 
-  // After an attempt that another writer made fail. Throws pmlab::error if the way has the same unlinked node as before:
-  // the medium was damaged. REQUIRES: the guard of both attempts.
+  // After an attempt that another writer made fail. Throws pmlab::error if the way has the same unlinked node as
+  // before: the medium was damaged. REQUIRES: the guard of both attempts.
   void expect_progress(const way_of_key& way, const header*& unlinked) const {
     const header* const before = std::exchange(unlinked, nodes_.unlinked_in(way));
     if (unlinked != nullptr && unlinked == before) throw corrupt("a node is linked and unlinked");

@@ -197,8 +197,8 @@ struct salvaging_visitor {
   void damage(const char* /*found*/) { ++damaged; }
 };
 
-// Calls function(key, value) for the entries of the tree at `root_word` that links still lead to. Throws pmlab::error at
-// the end if some may be missing.
+// Calls function(key, value) for the entries of the tree at `root_word` that links still lead to. Throws pmlab::error
+// at the end if some may be missing.
 template <class Kinds, class Medium, class Function>
 void salvage(const Medium& medium, std::uint64_t root_word, Function&& function) {
   if (root_word == 0) return;

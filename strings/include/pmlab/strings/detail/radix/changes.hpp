@@ -47,8 +47,8 @@ class changes {
     // (U1) < commit: with the record's way into the ledger.
   }
 
-  // The target of the slot and the record of `key` get a node of their own at `depth`, where they differ; the target has
-  // `other_digit` there, and is `distance` deeper if it is a node. False: no space.
+  // The target of the slot and the record of `key` get a node of their own at `depth`, where they differ; the target
+  // has `other_digit` there, and is `distance` deeper if it is a node. False: no space.
   [[nodiscard]] bool part(publication& change, const way_end& end, std::string_view key, slot_word record,
                           std::size_t depth, std::size_t other_digit, std::size_t distance) const {
     const position node = make(change, kinds::smallest, key, depth);
@@ -84,8 +84,8 @@ class changes {
     return true;
   }
 
-  // The only child that is left takes the place of the node. `last`: its word; `skip`: its depth less the parent's, of a
-  // node.
+  // The only child that is left takes the place of the node. `last`: its word; `skip`: its depth less the parent's, of
+  // a node.
   static void collapse(publication& change, const way_end& end, slot_word last, std::size_t skip, item& waiting) {
     const slot_word moved = last.moved_to(end.link.digit(), skip);
     change.store(slot_in(end.parent, moved.digit()), moved.word());  // (U2)

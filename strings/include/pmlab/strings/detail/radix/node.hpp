@@ -71,7 +71,8 @@ struct header {
 //   from_digit(digit, visit)     the word of the child with the smallest digit from this one on
 //   slot_of(digit)               a writer's: the slot of a digit that has a child
 //   first_read(digit, visit)     calls visit(object) for what `of_digit` reads at first: for a prefetch
-//   add(word, store)             a writer's: calls store(word, value) for each word that must change so that this child,
+//   add(word, store)             a writer's: calls store(word, value) for each word that must change so that this
+//   child,
 //                                whose digit has none, is added. False: there is no room, and nothing was called.
 
 // A slot for each digit.

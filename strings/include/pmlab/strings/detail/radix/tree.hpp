@@ -13,8 +13,8 @@
 // record below.
 //
 // Each change is one publication: of the key's record, of the node if a new one is made, and of one link. So a reader
-// needs no lock, and depends on nothing that a crash undoes; and nothing is left for the ledger but blocks that wait for
-// their readers.
+// needs no lock, and depends on nothing that a crash undoes; and nothing is left for the ledger but blocks that wait
+// for their readers.
 //
 //   the slot of the key's digit is empty     the record is linked there
 //   a record or a node is in the way         a new node for it and for the record, where they differ
@@ -27,8 +27,10 @@
 //       depth is greater than the parent's.
 //   T2  A node has at most one child for each digit, and each node but the root has two or more children.
 //   T3  The root is never replaced. Any other node is linked by exactly one slot.
-//   T4  A node is `gone`, and does not change any more, when its link was replaced, with the locks of both nodes held. A
-//       writer that locked a node checks that. A reader in such a node reads the state at that time, which is within its
+//   T4  A node is `gone`, and does not change any more, when its link was replaced, with the locks of both nodes held.
+//   A
+//       writer that locked a node checks that. A reader in such a node reads the state at that time, which is within
+//       its
 //       own operation: the link was replaced after the operation had begun.
 //   T5  A slot changes with the lock of its node held.
 #pragma once
