@@ -292,6 +292,29 @@ TEST(Tiered, CountsChangesThatBecameDurableTooLate) {
     }
 }
 
+// A flusher on a bound of 80: what it does when it is woken, in order.
+TEST(Tiered, AFlusherThatWasWokenLateLeavesFlushesToWriters) {
+  constexpr std::uint64_t ms = 1'000'000'000;
+  struct waking {
+    std::uint64_t due, now, oldest, newest;  // ms
+    bool leaves;
+    const char* why;
+  };
+  constexpr std::array<waking, 7> wakings{{{140, 141, 101, 140, false, "in time"},
+                                           {181, 189, 141, 188, true, "8 late: it may lose the processor again"},
+                                           {194, 194, 151, 193, true, "in time, and not long after it was late"},
+                                           {199, 210, 151, 190, false, "no writer goes on"},
+                                           {500, 500, 460, 499, true, "in time, and still not long after it was late"},
+                                           {700, 700, 655, 699, false, "in time again"},
+                                           {740, 741, 690, 740, true, "it is a writer's turn"}}};
+  stores::detail::tiered::flusher_turn turn(40 * ms);
+  for (const waking& w : wakings) {
+    turn.sleeps_until(w.due * ms);
+    turn.is_awake(w.now * ms);
+    EXPECT_EQ(turn.leaves_to_writers({1, w.oldest * ms, w.newest * ms}, w.now * ms), w.leaves) << w.why;
+  }
+}
+
 // A clock that its user sets: the time of `true_time`, and what was added to it.
 struct set_clock {
   static constexpr std::string_view kind = "set";

@@ -49,6 +49,7 @@
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/stores/tiered/background.hpp>
 #include <pmlab/stores/tiered/cursor.hpp>
+#include <pmlab/stores/tiered/flusher_turn.hpp>
 #include <pmlab/stores/tiered/forward_clock.hpp>
 #include <pmlab/stores/tiered/layout.hpp>
 #include <pmlab/stores/tiered/log.hpp>
@@ -509,7 +510,7 @@ class tiered {
       if (now.bytes >= options_.loss.or_bytes) flush();
       work_if_room();
     } else if (now.bytes >= 2 * options_.loss.or_bytes ||
-               (now.oldest != tiered_log::never && clock_.now() >= writers_turn(now))) {
+               (now.oldest != tiered_log::never && clock_.now() >= turn_.writers_turn(now))) {
       flush();
     } else if (now.bytes >= options_.loss.or_bytes) {
       threads_.wake();
@@ -702,26 +703,21 @@ class tiered {
         after_failure);
   }
 
-  [[nodiscard]] std::uint64_t writers_turn(const detail::tiered::unflushed& now) const noexcept {
-    return now.oldest + half_bound() + half_bound() / 4;
-  }
-
   // Flushes if it is time; returns how long to pause. A change that comes meanwhile is not half as old as the bound
   // when the pause ends.
-  //
-  // A flusher that comes so late gets little of a processor, and would not get more of it in the flush, for which
-  // writers would wait: it leaves that to them, as long as they go on.
   [[nodiscard]] std::chrono::nanoseconds flusher_pause() {
-    const detail::tiered::unflushed waiting = log().not_durable();
+    const std::uint64_t pause = flusher_pause(log().not_durable());
+    turn_.sleeps_until(clock_.now() + pause);
+    return std::chrono::nanoseconds(pause / 1000);
+  }
+  [[nodiscard]] std::uint64_t flusher_pause(const detail::tiered::unflushed& waiting) {
     const std::uint64_t woken = clock_.now();
-    if (waiting.oldest != tiered_log::never && woken >= writers_turn(waiting) &&
-        woken < waiting.newest + half_bound() / 4)
-      return std::chrono::nanoseconds(half_bound() / 8 / 1000);
+    turn_.is_awake(woken);
+    if (waiting.oldest != tiered_log::never && turn_.leaves_to_writers(waiting, woken)) return turn_.pause();
     const std::uint64_t due = step();
     const std::uint64_t now = clock_.shown_at(clock_.now());
     const std::uint64_t longest = half_bound() / 2;
-    const std::uint64_t pause = due == tiered_log::never ? longest : std::min(longest, due > now ? due - now : 0);
-    return std::chrono::nanoseconds(pause / 1000);
+    return due == tiered_log::never ? longest : std::min(longest, due > now ? due - now : 0);
   }
 
   tiered_options options_;
@@ -732,6 +728,7 @@ class tiered {
 
   std::mutex commit_mutex_;  // one change at a time
   std::atomic<std::uint64_t> exhausted_at_{never_exhausted};
+  detail::tiered::flusher_turn turn_{half_bound()};
   std::atomic<std::uint64_t> late_flushes_{0};
   std::atomic<std::uint64_t> longest_loss_{0};  // picoseconds
 
