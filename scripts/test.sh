@@ -6,7 +6,7 @@
 #   --quick       build, ctest, format
 #   --index NAME  builds and runs only the tests of index NAME: about a minute after a change of its headers
 #   --all         also the long steps: sanitizers, the second compiler, clang-tidy, Slurm; three quarters of an hour
-#   more
+#                 more
 #   --only STEP   only this step (and the build that it needs); may be repeated
 #   --list        names the steps
 #

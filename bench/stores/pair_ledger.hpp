@@ -8,8 +8,7 @@
 //     acknowledged when the read began, and not newer than the last one that was issued when it ended;
 //   * a key that is not found was never put, or an erase is among these versions;
 //   * a scan has keys in rising order, each with a right value, and leaves out no key between its first and its last
-//     that
-//     was there from its beginning to its end.
+//     that was there from its beginning to its end.
 #pragma once
 
 #include "bench/stores/pair_subject.hpp"

@@ -145,6 +145,12 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   round.seed = seed;
   if (round.how == search::random && options.schedule_follows_seed) round.schedule_seed = seed;
   round.crashes = options.crashes && kind != 1;
+  // A store whose drive is in use, and few operations on few keys: its space is collected beside them.
+  const bool is_in_use = seed % 16 == 5 && subject.fills_up;
+  if (is_in_use) {
+    round.grown = true;
+    round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 12 : 40);
+  }
   // Twelve operations from just before a split.
   if (seed % 16 == 5 && !subject.fills_up) {
     round.grown = true;
@@ -161,9 +167,11 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   const bool is_index = subject.volume == nullptr && subject.prefix == nullptr;
   // Most libraries promise nothing then: their rounds have it on request.
   const bool by_seed = options.short_dram_by_seed && seed % 4 == 2 && code_of(subject) == nullptr;
-  round.short_dram = is_index && (round.short_dram || by_seed);
-  round.pauses = (round.pauses || (options.pauses_by_seed && (mix_bits(seed) & 2) != 0)) && round.threads > 1 &&
-                 round.how == search::random;
+  // What a removal without DRAM leaves behind is cleared beside others, which pause.
+  const bool clears = is_in_use && options.pauses_by_seed;
+  round.short_dram = is_index && (round.short_dram || by_seed || clears);
+  round.pauses = (round.pauses || clears || (options.pauses_by_seed && (mix_bits(seed) & 2) != 0)) &&
+                 round.threads > 1 && round.how == search::random;
   // A kill has no round on its own: the threads go on behind it.
   const bool is_plain = !round.grown && !round.thin && !round.loaded && !round.nearly_full && !round.full;
   round.kills = is_index && round.kills && round.crashes && is_plain && goes_on(subject) && round.how == search::random;

@@ -15,9 +15,8 @@ class reached_code;
 inline constexpr std::size_t usual_pool_bytes = std::size_t{32} << 20;
 
 // Loads the library, three times: one copy runs on the machine, another one runs on what a crash has left, and the
-// last, untouched, recovers after crashes. Throws
-// pmlab::error: it cannot be loaded, is not instrumented, or has no debug information. One library per process. The
-// subject's name lists the missing operations.
+// last, untouched, recovers after crashes. Throws pmlab::error: it cannot be loaded, is not instrumented, or has no
+// debug information. One library per process. The subject's name lists the missing operations.
 [[nodiscard]] const subject& load_library(const std::string& path, bool scans,
                                           std::size_t pool_bytes = usual_pool_bytes,
                                           const missing_operations& missing = {});

@@ -9,8 +9,8 @@
 //   static constexpr blocks::geometry drive            of the drive that it is to run on
 //   static constexpr blocks::geometry second_drive     optional: of another drive
 //   static constexpr blocks::geometry small_drive      optional: in place of `drive`, one that is soon full
-//   my_store(Medium&, Drive&)                          opens it: recovery; with a second drive, my_store(Medium&,
-//   Drive&, Drive&)
+//   my_store(Medium&, Drive&)                          opens it: recovery; with a second drive,
+//                                                      my_store(Medium&, Drive&, Drive&)
 //   bool write(first, data), void read(first, data)    and, where it has them, write_group, discard, check, held_bytes:
 //                                                      as verify::volume_target
 //

@@ -174,6 +174,15 @@ class planner {
         if (next[l] + i < lists[l].size()) fresh_.push_back(lists[l][next[l] + i]);
   }
 
+  // Fills the drive: each superblock, or whatever the store collects, has been written, and most of it is garbage.
+  void begin_in_use() {
+    constexpr std::size_t keys = 24;
+    constexpr std::size_t writes = 100;
+    plan_.keys = usual_keys(keys);
+    for (std::size_t i = 0; i < writes; ++i)
+      plan_.prepare.push_back({action::upsert, plan_.keys[i % plan_.keys.size()], ++unique_});
+  }
+
   // A key that the split may have moved: a neighbour of a key that was added last, or, of a hash table, one of these.
   [[nodiscard]] std::uint64_t near_the_change(std::size_t added) {
     if (fresh_.empty()) return ascending_[near_.below(ascending_.size())];
@@ -192,7 +201,10 @@ class planner {
   }
 
   void usual() {
-    if (options_.grown)
+    const bool in_use = options_.grown && kind_.fills_up;
+    if (in_use)
+      begin_in_use();
+    else if (options_.grown)
       begin_grown();
     else
       plan_.keys = usual_keys(options_.loaded ? std::max<std::size_t>(options_.keys, loaded_keys) : options_.keys);
@@ -201,10 +213,11 @@ class planner {
     std::size_t next_fresh = 0;
     // A part of the rounds only adds keys, so that nodes fill and split; another one adds and then removes them, so
     // that nodes empty again; the others stay where they are.
-    const bool adds = options_.grown || options_.full || options_.nearly_full || source_.one_in(2);
+    const bool adds = (options_.grown && !in_use) || options_.full || options_.nearly_full || source_.one_in(2);
     const bool removes = !adds && source_.one_in(2);
     // With threads, a quarter of the rounds use a few keys mostly: other threads should see operations half done.
-    const std::size_t hot = options_.threads > 1 && !options_.grown && source_.one_in(4) ? 3 + source_.below(6) : 0;
+    const bool collides = options_.threads > 1 && (in_use || (!options_.grown && source_.one_in(4)));
+    const std::size_t hot = collides ? 3 + source_.below(in_use ? 3 : 6) : 0;
     const step_mix adding{.insert = 60, .update = 8, .upsert = 14, .erase = 8};
     const step_mix removing{.insert = 6, .update = 4, .upsert = 4, .erase = 76};
     // Defects of a cache are visible to readers: in half of its rounds most operations are reads.

@@ -29,7 +29,8 @@ struct round_options {
   bool store_buffers = false;    // threads have them: x86-TSO, and not sequential consistency
   std::size_t operations = 120;  // operations of each thread, between two crashes
   std::size_t keys = 120;
-  // Begin with as many keys as are needed to be a few operations before a node splits, and observe from there on.
+  // Begin with as many keys as are needed to be a few operations before a node splits, and observe from there on. A
+  // store on drives begins with a drive whose space is collected.
   bool grown = false;
   // Use what the split may have moved, and go on after a crash.
   bool near_split = false;

@@ -232,8 +232,8 @@ class Pairs(Invented):
             self._add(f"kv_cache/cache={cache}/memory={memory}", store, "ycsb-c", "zipfian", "4K", 1, rate)
 
     def _add_device(self):
-        for count, keys, rate in ((1, "2k", 1e5), (18, "36k", 17e5)):
-            self._add(f"kv_devices/devices={count}/records={keys}", "kv_ssd", "load", "random", "4K", 16, rate)
+        for count, keys, rate in ((1, "8k", 1e5), (18, "144k", 17e5)):
+            self._add(f"kv_devices/devices={count}/records={keys}", "kv_ssd", "load", "random", "4K", 64, rate)
         self._add("kv_flash/device_bytes=1G/records=164k", "kv_ssd", "update-2", "uniform", "4K", 8, 1, store_stats__written_user=1e9,
                   store_stats__written_moved=1.4e9, store_stats__written_buckets=0)
         self.cases["kv_flash_pages/store=raw/phase=overwrite/pattern=random/size=4K/depth=32"] = Result(

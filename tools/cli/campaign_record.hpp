@@ -2,8 +2,7 @@
 // it.
 //
 //   FOLDER/campaign.json   options, counts and violations: the same, byte for byte, wherever and whenever it was made,
-//   and
-//                          however often it was interrupted. `pmlab merge` adds up those of several ranges.
+//                          and however often it was interrupted. `pmlab merge` adds up those of several ranges.
 //   FOLDER/manifest.json   all that differs by nature: host, date, seconds, the command as it was typed
 #pragma once
 

@@ -10,8 +10,7 @@
 // A making that was killed leaves the folder. Order of the last steps:
 //   (R1) the memory has its name  (R2) the drive has its name
 //   (R1) < (R2): a drive without a memory was never made here. Between them the new drive is in the folder, and its
-//   memory
-//   is not; the next `making` does the rest.
+//   memory is not; the next `making` does the rest.
 // A memory for a drive that has its name already, of a rebuilding or of a block device, is the drive's only one when it
 // is complete, though it has no name yet: the next `making` gives it one.
 #pragma once

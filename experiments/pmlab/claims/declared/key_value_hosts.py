@@ -22,11 +22,11 @@ def _reads(prefix, store):
 
 
 def _devices(count, keys):
-    return of_pairs(f"kv_devices/devices={count}/records={keys}", KV, "load", "random", "4K", 16)
+    return of_pairs(f"kv_devices/devices={count}/records={keys}", KV, "load", "random", "4K", 64)
 
 
 def _cpus_of_18_devices():
-    return made_of((_devices(18, "36k"), insert(KV, "uniform", path=_CPU)), lambda rate, cpu: rate * cpu / _SECOND)
+    return made_of((_devices(18, "144k"), insert(KV, "uniform", path=_CPU)), lambda rate, cpu: rate * cpu / _SECOND)
 
 
 CLAIMS = [
@@ -46,7 +46,7 @@ CLAIMS = [
     Claim("K8", "Throughput grows with the devices up to 18, with about 6 CPUs; others are bound by 48 CPUs at 6 devices.", _SCALING,
           ["kv_devices", "kv_insert"], [
               Condition("key-value SSDs, 24 simulated threads: inserts of 18 devices over those of 1", TIMES,
-                        ratio(_devices(18, "36k"), _devices(1, "2k")), at_least(16), published=exactly(18)),
+                        ratio(_devices(18, "144k"), _devices(1, "8k")), at_least(16), published=exactly(18)),
               Condition("uniform inserts: devices that a CPU keeps as busy, over those with RocksDB (derived from the CPU time of an "
                         "operation)", TIMES, ratio(insert(ROCKSDB, "uniform", path=_CPU), insert(KV, "uniform", path=_CPU)),
                         at_least(around(_DEVICES_PER_CPU).low), published=exactly(_DEVICES_PER_CPU)),

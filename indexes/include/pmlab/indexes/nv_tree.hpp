@@ -54,8 +54,7 @@
 //   D3  A descriptor has the fingerprints of its leaf's live entries, 0 for every other slot, and `appended` counts
 //       the slots that are not free.
 //   D4  The inner nodes lead to linked leaves only, by their low. One that they do not know (there was no memory, or
-//   the
-//       split is under way) is found through its left neighbour.
+//       the split is under way) is found through its left neighbour.
 //   D5  The thread that empties a leaf unlinks it, except the first one of a region. A crash may leave an empty leaf
 //       until it is filled and replaced.
 //   D6  Descriptors, and leaves that were replaced, are reused when no reader is left that began before (epochs). For a

@@ -34,8 +34,7 @@
 //
 // Invariants (N1, N2: wb_tree/node.hpp; Q1 to Q3: detail/retired_nodes.hpp):
 //   T1  A node's entries are at or above its low key, which the parent has, and below its high key, which is the low
-//   key
-//       of the next node.
+//       key of the next node.
 //   T2  The children of a level are exactly the nodes of the list of the next one, in the same order. Whatever changes
 //       both is one publication, with the locks of the parent and of the children held.
 //   T3  A node's level and low key never change. The leftmost node of a level is retired only as a root.

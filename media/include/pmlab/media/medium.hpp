@@ -16,8 +16,7 @@
 //  * `flush` starts the write-back of lines; `fence` waits for the write-backs that this thread started. Only stores
 //    that were flushed and then fenced are persisted.
 //  * What a medium holds when it is opened is durable: behind a process that was killed, it writes its lines back
-//    first. So
-//    no index has a rule for stores that a killed process made visible and the next power failure takes.
+//    first. So no index has a rule for stores that a killed process made visible and the next power failure takes.
 //  * Blocks are allocated and freed through a `publication`: allocations, releases and 8-byte stores that a crash
 //    either keeps all or drops all. So nothing leaks, at any instant of the crash.
 #pragma once

@@ -23,22 +23,18 @@
 //
 // What requests see of others that overlap them in time and in blocks:
 //   (B8) Each aligned unit of `atomic_bytes` is whole: a read finds in it what one write left, never bytes of two, and
-//   of
-//        two writes one has it. A drive keeps more together among commands (AWUN, NAWUN) than over a power failure
+//        of two writes one has it. A drive keeps more together among commands (AWUN, NAWUN) than over a power failure
 //        (AWUPF, NAWUPF), so one figure is a promise for both. A device that promises nothing (0) may mix bytes within
-//        a
-//        block. A request of several units is no unit: a read may find the second unit of a write and not the first.
+//        a block. A request of several units is no unit: a read may find the second unit of a write and not the first.
 //
 //   device                        keeps whole among requests
-//   memory                        a block, or atomic_bytes if that is more, even if it promises nothing for a power
-//   failure
+//   memory                        a block, or atomic_bytes if that is more, even if it promises nothing for a
+//                                 power failure
 //   file, direct I/O              the unit that the kernel states (STATX_WRITE_ATOMIC); a unit that it does not state
-//   is, on
-//                                 most drives, a logical block of the drive
+//                                 is, on most drives, a logical block of the drive
 //   file, page cache              nothing: the kernel copies pages beside each other
 //   counted, recorded, faulty,    as the device within; a fault of `faulty` is one of its request, not of requests
-//   beside it
-//   any_device, reference
+//   any_device, reference         beside it
 //   timed, emulated               the bytes are the inner device's, at submission; promised is the smaller unit of both
 #pragma once
 

@@ -12,10 +12,9 @@
 // How a write is atomic. A first write goes to the place that its chunk's base extent has for it; an overwrite goes to
 // free blocks (redirect on write). When the data is durable, one 8-byte store names it: a word of bits, or a ring
 // entry. One line, one flush, one fence. If the drive keeps a whole block, over a power failure (B1) and beside other
-// requests
-// (B8), an overwrite of one block goes to the block's place, and the memory is not written at all; unless a read of
-// several blocks of the chunk is under way. A full ring goes into the chunk's map: no data is copied. With
-// the merge policy `copy`, as in the paper, the data goes back to the base extent instead.
+// requests (B8), an overwrite of one block goes to the block's place, and the memory is not written at all; unless a
+// read of several blocks of the chunk is under way. A full ring goes into the chunk's map: no data is copied. With the
+// merge policy `copy`, as in the paper, the data goes back to the base extent instead.
 //
 // Thread safety: any operation from any number of threads (`check`: no other operation). Operations that overlap in
 // time and in blocks take effect in some order, whole per chunk. Progress: an operation holds a lock of its chunk while
@@ -42,13 +41,10 @@
 //  * A chunk knows which blocks were written. In the paper, a read of other blocks returns an earlier owner's data.
 //  * A full ring is merged by remapping, in memory; the paper copies the data back. Merging by copy is an option. It is
 //    asynchronous I/O of the queue whose write filled the ring. While it runs, writes to its chunk go to free blocks,
-//    and
-//    it waits for readers of the blocks that it overwrites. A chunk without a base extent, and a ring that is full
-//    while a
-//    merge cannot go on (it failed, or its thread is idle), are remapped. A write of more pieces than a ring has
-//    entries
-//    makes a map; the next merge by copy copies its blocks, too, and removes it. Blocks of a base extent stay their
-//    chunk's.
+//    and it waits for readers of the blocks that it overwrites. A chunk without a base extent, and a ring that is full
+//    while a merge cannot go on (it failed, or its thread is idle), are remapped. A write of more pieces than a ring
+//    has entries makes a map; the next merge by copy copies its blocks, too, and removes it. Blocks of a base extent
+//    stay their chunk's.
 //  * Blocks are free again when no running operation can use them, and when the word that replaced them is durable.
 //  * Writing in place is used only if the drive promises that it keeps a block whole.
 //

@@ -20,8 +20,7 @@ namespace pmlab::indexes::detail::nv_tree {
 
 // Finds the block with the greatest low <= a key.
 //
-//   top line:        | k | k | k | k | k | k | k | k |      key i of a level: the first key of line i of the level
-//   below
+//   top line:        | k | k | k | k | k | k | k | k |      key i: the first key of line i of the level below
 //                      |       \.
 //   level below:     | line 0 | line 1 | ... | line 7 |     lines of eight keys, one after the other
 //

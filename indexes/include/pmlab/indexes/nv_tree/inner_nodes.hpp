@@ -10,8 +10,7 @@
 //
 // Invariants:
 //   N1  The blocks of the list follow each other without gap: next->low == last + 1. The first one's low is 0, and it
-//   is
-//       never removed; the last one's `last` is 2^64 - 1. A block's low never changes.
+//       is never removed; the last one's `last` is 2^64 - 1. A block's low never changes.
 //   N2  Every entry is in the block that is in charge of its key. If a key is below all entries of its block, the
 //       greatest entry at or below it is further left.
 //   N3  The array's blocks are of the list, or dead: empty ones that were removed from it. A search that meets a dead

@@ -28,8 +28,7 @@ struct entry_slot {
 };
 
 //   0            8          16        24             32       48       64
-//   | slot array | high key | sibling | next retired | slot 0 | slot 1 |      the commit word, and two entries beside
-//   it
+//   | slot array | high key | sibling | next retired | slot 0 | slot 1 |      the commit word, and two entries
 //   | slot 2 | slot 3 | slot 4 | slot 5 |
 //   | slot 6 | slot 7 | slot 8 | slot 9 |
 //   | slot 10 | slot 11 | slot 12 | slot 13 |                                 256

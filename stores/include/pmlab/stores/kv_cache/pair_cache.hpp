@@ -12,9 +12,8 @@
 // the last that was acknowledged before it.
 //   V1  A pair that a reader can hit is the one that the store holds, and no change of it is under way.
 //   V2  A change hides the pair before the store is called. It leaves its value if it hid one, and no other change of a
-//   key
-//       of the same gate began since; otherwise the pair goes. A change that overlaps an earlier one finds nothing to
-//       hide.
+//       key of the same gate began since; otherwise the pair goes. A change that overlaps an earlier one finds nothing
+//       to hide.
 //   V3  A fill has the gate from before the store was read. It is kept if no change of a key of that gate was under way
 //       then, and none began since.
 #pragma once

@@ -11,8 +11,7 @@
 // and of one that is deleted:
 //   (B4) no word leads to its record  (B5) the page is without the key  (B6) the directory is without an empty bucket
 //   (B4) < (B5) < (B6): a crash leaves a listed key without a record at most. An iterator does not return it: a listed
-//   key
-//   counts only if its record is there, and names this page.
+//   key counts only if its record is there, and names this page.
 #pragma once
 
 #include <pmlab/base/error.hpp>

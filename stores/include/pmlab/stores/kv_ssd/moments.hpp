@@ -2,13 +2,11 @@
 // time is refused, as the index of one moment leads to records of another.
 //
 // Each opening is a moment (stores/moment.hpp), and so is its closing, with the same number. The flash keeps one in
-// block
-// 0. The memory knows two. Orders:
+// block 0. The memory knows two. Orders:
 //   (E0) the memory knows the moment that flash has to be durable, if an interrupted opening left it begun only
 //   (E1) the memory begins a moment  (E2) the flash has it  (E3) the memory knows it to be durable
 //   (E0) < (E1) < (E2) < (E3): the flash has one of the two moments that the memory knows. No number is begun twice:
-//   one
-//   that a crash ended behind (E1) or (E2) is not that of a later opening.
+//   one that a crash ended behind (E1) or (E2) is not that of a later opening.
 //
 // A rebuilt memory begins with a moment of its own: no memory from before fits the flash any more, and no flash from
 // before fits the rebuilt memory.

@@ -2,8 +2,7 @@
 //
 // Orders:
 //   (S1) the record is in the ring, durably  (S2) the index leads to it, durably  (S3) acknowledged; the place of the
-//   key's
-//   earlier record is used again
+//   key's earlier record is used again
 //   (S1) < (S2) < (S3): a pair is there wholly or not at all, and what was acknowledged is there.
 // With local tables, an overwrite is committed by (S1) itself, as replay finds the record; (S2) is then a word in DRAM.
 #pragma once

@@ -4,8 +4,7 @@
 //   log class       | header | manifest 0 | manifest 1 | segment | segment | ...
 //   segment         groups of log records, each beginning at a block; or pages of keys; or values
 //   group           | header | record | record | ... | padding |        one flush writes one group, or a few
-//   record          | header | key | value |                            the value is not written again: sets refer to
-//   it
+//   record          | header | key | value |                            is not written again: sets refer to values
 //
 // Two manifests are written in turn. Each is a whole state under one checksum, so a torn one is as if it had not been
 // written. (HSE stored the fields of its header one by one: a crash between generation and checksum made the store

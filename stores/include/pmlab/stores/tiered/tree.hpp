@@ -3,8 +3,7 @@
 //   ingest    the oldest memtable becomes a set of the root. Its values stay in the log.
 //   spill     the oldest sets of the root become at most one set more in each leaf. Values are copied.
 //   compact   the sets of a leaf become one; values are copied out of segments that are mostly garbage. A leaf that is
-//   too
-//             large is split.
+//             too large is split.
 //
 // Each is one transaction: new sets are durable before the manifest names them, and the manifest that no longer names
 // the old ones is durable before these are free. Readers use a view of the tree, which they pin. An ingest and

@@ -131,8 +131,7 @@ class children {
 //   free_place(digit, depth, clear) for a digit without a child. `clear(slot)` makes an invisible slot empty, durably.
 //   has_child(slot number, depth)   false: the slot is empty, or invisible.
 //   collect(first, depth, found, visit)   adds the children with digits from `first` on, in ascending order, until
-//   `found`
-//                                   is full. Returns the digit at which to continue.
+//                                   `found` is full. Returns the digit at which to continue.
 
 // A slot for each digit.
 template <class Digits>

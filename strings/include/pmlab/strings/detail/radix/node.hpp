@@ -72,8 +72,8 @@ struct header {
 //   slot_of(digit)               a writer's: the slot of a digit that has a child
 //   first_read(digit, visit)     calls visit(object) for what `of_digit` reads at first: for a prefetch
 //   add(word, store)             a writer's: calls store(word, value) for each word that must change so that this
-//   child,
-//                                whose digit has none, is added. False: there is no room, and nothing was called.
+//                                child, whose digit has none, is added. False: there is no room, and nothing was
+//                                called.
 
 // A slot for each digit.
 struct alignas(16) direct_node : header {

@@ -28,10 +28,8 @@
 //   T2  A node has at most one child for each digit, and each node but the root has two or more children.
 //   T3  The root is never replaced. Any other node is linked by exactly one slot.
 //   T4  A node is `gone`, and does not change any more, when its link was replaced, with the locks of both nodes held.
-//   A
-//       writer that locked a node checks that. A reader in such a node reads the state at that time, which is within
-//       its
-//       own operation: the link was replaced after the operation had begun.
+//       A writer that locked a node checks that. A reader in such a node reads the state at that time, which is within
+//       its own operation: the link was replaced after the operation had begun.
 //   T5  A slot changes with the lock of its node held.
 #pragma once
 
