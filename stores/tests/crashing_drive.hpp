@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pmlab::tests {
@@ -23,7 +25,19 @@ class crashing_drive {
   crashing_drive(const crashing_drive&) = delete;
   crashing_drive& operator=(const crashing_drive&) = delete;
 
-  using queue = blocks::immediate_queue<crashing_drive>;
+  class queue : public blocks::immediate_queue<crashing_drive> {
+   public:
+    queue(crashing_drive& drive, unsigned depth) : immediate_queue(drive, depth), drive_(drive) {}
+    [[nodiscard]] std::size_t submit(std::span<const blocks::request> requests) {
+      const std::size_t taken = immediate_queue::submit(requests);
+      const std::scoped_lock lock(drive_.mutex_);
+      drive_.most_in_flight_ = std::max(drive_.most_in_flight_, in_flight());
+      return taken;
+    }
+
+   private:
+    crashing_drive& drive_;
+  };
   [[nodiscard]] blocks::geometry shape() const noexcept { return shape_; }
   [[nodiscard]] std::string name() const { return "crashing"; }
   [[nodiscard]] std::string failure() const { return {}; }
@@ -42,9 +56,12 @@ class crashing_drive {
     is_dirty_.assign(is_dirty_.size(), false);
   }
   [[nodiscard]] std::vector<std::byte>& content() noexcept { return now_; }
+  // The most requests of a queue that were in flight at once since the last call.
+  [[nodiscard]] std::size_t take_most_in_flight() noexcept { return std::exchange(most_in_flight_, 0); }
 
  private:
   friend queue;
+  friend blocks::immediate_queue<crashing_drive>;
   static constexpr std::size_t sector = blocks::least_block_bytes;
 
   void perform(const blocks::request& r) {
@@ -74,6 +91,7 @@ class crashing_drive {
   std::vector<std::byte> now_;
   std::vector<std::byte> durable_;
   std::vector<bool> is_dirty_;
+  std::size_t most_in_flight_ = 0;
 };
 
 static_assert(blocks::device<crashing_drive>);

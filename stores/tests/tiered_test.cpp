@@ -719,6 +719,40 @@ TEST(Tiered, AWalkReadsNeighbouringValuesTogether) {
   EXPECT_LT(reads, right.size() / 20);
 }
 
+// Values of the root lie in the log, in the order of puts: the reads of a walk are in flight together. A short walk
+// reads few that it does not need.
+TEST(Tiered, AWalkReadsScatteredValuesTogether) {
+  machine m(4096, 4096);
+  auto options = small_options();
+  options.most_sets = 8;
+  auto db = m.open(options);
+  auto t = db->table("t");
+  splitmix64 random(17);
+  content right;
+  for (std::uint64_t i = 0; db->stats().ingests < 6; ++i) {
+    const std::string key = key_of(random, 200);
+    if (i % 5 == 0) {
+      t.erase(key);
+      right.erase(key);
+    } else {
+      t.put(key, right[key] = "value" + std::to_string(i) + std::string(random.below(3000), 'v'));
+    }
+  }
+  ASSERT_EQ(db->stats().spills, 0U);
+  drive& log = m.staging;
+  const auto reads = [&] { return log.inner().of(blocks::stream::values).reads; };
+  for (const auto way : {stores::direction::forward, stores::direction::backward}) {
+    static_cast<void>(two_drives::of(log).take_most_in_flight());
+    EXPECT_EQ(all_of(t, way), right);
+    EXPECT_GT(two_drives::of(log).take_most_in_flight(), 4U);
+    const std::uint64_t before = reads();
+    auto walk = t.cursor({.way = way});
+    constexpr int pairs = 10;
+    for (int i = 0; i < pairs; ++i) ASSERT_TRUE(walk.next());
+    EXPECT_LT(reads() - before, 2U * pairs);
+  }
+}
+
 // A walk whose read failed goes on: behind the key whose value it was, or where it was. No key is lost, and none comes
 // twice.
 TEST(Tiered, AWalkGoesOnBehindAFailedRead) {

@@ -7,8 +7,10 @@
 #include <pmlab/stores/tiered/value_run.hpp>
 #include <pmlab/stores/tiered/versions.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -80,19 +82,17 @@ class cursor_body {
   }
 
   [[nodiscard]] bool next() {
-    for (;;) {
-      const found_version* const chosen = choose();
-      if (chosen == nullptr) return false;
-      if (way_ == direction::forward ? to_ && chosen->key >= *to_ : chosen->key < from_) return false;
-      at_ = chosen->key;
-      for (part& p : parts_)
-        if (p.found && p.found->key == at_) p.is_old = true;
-      if (chosen->kind == change_kind::erase) continue;
-      values_.read(*chosen, value_);
-      return true;
+    if (now_ + 1 < ahead_.size()) {
+      ++now_;
+    } else {
+      look_ahead();
+      if (ahead_.empty()) return false;
     }
+    key_ = std::move(ahead_[now_].version.key);
+    values_.read(ahead_[now_], value_);
+    return true;
   }
-  [[nodiscard]] const std::string& key() const noexcept { return *at_; }
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }
   [[nodiscard]] const std::string& value() const noexcept { return value_; }
 
  private:
@@ -107,9 +107,40 @@ class cursor_body {
     parts_.push_back({std::make_unique<source_of<Source>>(std::move(s))});
   }
 
-  // The nearest key of all sources; if several sources have it, the newest one's version.
-  [[nodiscard]] const found_version* choose() {
-    const part* best = nullptr;
+  // Finds the next pairs: each time twice as many, so that a short walk reads few values in vain.
+  void look_ahead() {
+    constexpr std::uint64_t enough_bytes = std::uint64_t{256} << 10;
+    const std::size_t count = std::clamp<std::size_t>(2 * ahead_.size(), 1, value_run<Device>::most_ahead);
+    ahead_.reserve(count);
+    ahead_.clear();
+    now_ = 0;
+    try {
+      std::uint64_t bytes = 0;
+      for (found_version v; ahead_.size() < count && bytes < enough_bytes && step(v); bytes += v.value_bytes)
+        ahead_.push_back({std::move(v)});
+    } catch (const std::exception&) {  // the pairs before come first; then the step is tried again
+      if (ahead_.empty()) throw;
+    }
+    values_.prepare(ahead_);
+  }
+  // To the next pair, in `into`; false: there is none. If it throws, the next call tries the same step.
+  [[nodiscard]] bool step(found_version& into) {
+    for (;;) {
+      part* const chosen = choose();
+      if (chosen == nullptr) return false;
+      const std::string& key = chosen->found->key;
+      if (way_ == direction::forward ? to_ && key >= *to_ : key < from_) return false;
+      at_ = key;
+      for (part& p : parts_)
+        if (p.found && p.found->key == at_) p.is_old = true;
+      if (chosen->found->kind == change_kind::erase) continue;
+      into = std::move(*chosen->found);
+      return true;
+    }
+  }
+  // The part with the nearest key; if several have it, the newest one.
+  [[nodiscard]] part* choose() {
+    part* best = nullptr;
     for (part& p : parts_) {
       if (p.is_old) p.found = fetch(p);
       p.is_old = false;
@@ -118,7 +149,7 @@ class cursor_body {
           (way_ == direction::forward ? p.found->key < best->found->key : p.found->key > best->found->key))
         best = &p;
     }
-    return best == nullptr ? nullptr : &*best->found;
+    return best;
   }
   [[nodiscard]] std::optional<found_version> fetch(part& p) const {
     source& s = *p.from;
@@ -144,7 +175,10 @@ class cursor_body {
   std::optional<std::string> to_;
   direction way_;
   std::vector<part> parts_;
-  std::optional<std::string> at_;
+  std::optional<std::string> at_;  // the last key of `ahead_`, or of an erasure behind it
+  std::vector<version_ahead> ahead_;
+  std::size_t now_ = 0;  // the one of `ahead_` where the cursor is
+  std::string key_;      // its key
   std::string value_;
 };
 

@@ -67,14 +67,14 @@ class segment_io {
   std::array<bool, classes> is_dirty_{};
 };
 
-// Queues for readers: a queue belongs to one thread, so each read takes one of them.
-template <blocks::device Device>
+// Queues for readers: a queue belongs to one thread, so each read takes a Reader, made of the drives.
+template <blocks::device Device, class Reader>
 class reader_pool {
  public:
   explicit reader_pool(const drive_pair<Device>& on) : on_(on) {}
   template <class Function>
   void with(Function&& function) {
-    std::unique_ptr<segment_io<Device>> one;
+    std::unique_ptr<Reader> one;
     {
       const std::scoped_lock lock(mutex_);
       if (!free_.empty()) {
@@ -82,7 +82,7 @@ class reader_pool {
         free_.pop_back();
       }
     }
-    if (one == nullptr) one = std::make_unique<segment_io<Device>>(on_);
+    if (one == nullptr) one = std::make_unique<Reader>(on_);
     function(*one);
     const std::scoped_lock lock(mutex_);
     free_.push_back(std::move(one));
@@ -91,8 +91,11 @@ class reader_pool {
  private:
   drive_pair<Device> on_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<segment_io<Device>>> free_;
+  std::vector<std::unique_ptr<Reader>> free_;
 };
+
+template <blocks::device Device>
+class value_reader;
 
 // Where sets are, and the readers of them. Outlives them.
 template <blocks::device Device>
@@ -100,7 +103,8 @@ struct set_context {
   store_areas where;
   std::size_t page_bytes;
   segment_map& segments;
-  reader_pool<Device>& readers;
+  reader_pool<Device, segment_io<Device>>& readers;
+  reader_pool<Device, value_reader<Device>>& value_readers;
   read_cache& cache;
 
   [[nodiscard]] std::size_t pages_per_segment() const noexcept { return where.segment_bytes / page_bytes; }

@@ -75,8 +75,9 @@ class tree {
         io_(on),
         segments_(on.where),
         readers_(on),
+        value_readers_(on),
         cache_(options.cache_bytes),
-        context_{on.where, header.page_bytes, segments_, readers_, cache_},
+        context_{on.where, header.page_bytes, segments_, readers_, value_readers_, cache_},
         log_(on, header.store, segments_, place_.log),
         manifest_(on.where.drives[index_of(place_.log)], on.where, header.store),
         epochs_(on, place_.log),
@@ -1090,7 +1091,8 @@ class tree {
   blocks::synchronous<Device> manifest_drive_;  // under mutex_, as io_
   segment_io<Device> io_;
   segment_map segments_;
-  reader_pool<Device> readers_;
+  reader_pool<Device, segment_io<Device>> readers_;
+  reader_pool<Device, value_reader<Device>> value_readers_;
   read_cache cache_;
   set_context<Device> context_;
   tiered::log<Device> log_;

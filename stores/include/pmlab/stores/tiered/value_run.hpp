@@ -1,17 +1,21 @@
 // Reads the values of a cursor: neighbours in the order of keys are mostly neighbours on the drive, so a read brings
-// those behind it, too.
+// those behind it, too; and those that are not are read together.
 #pragma once
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/stores/tiered/read_cache.hpp>
 #include <pmlab/stores/tiered/segment_io.hpp>
+#include <pmlab/stores/tiered/value_reader.hpp>
 #include <pmlab/stores/tiered/versions.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,18 +28,6 @@ inline void check_value(std::string_view value, const found_version& v) {
       "the value of sequence " + std::to_string(v.sequence) + " in " + in_words(v.place.segment) + " is damaged",
       "check the drive; other keys are not affected");
 }
-
-// The whole blocks around a value, in bytes of its segment.
-struct block_range {
-  std::uint32_t begin;
-  std::uint64_t end;
-};
-[[nodiscard]] inline block_range blocks_around(const found_version& v, std::uint32_t block_bytes) noexcept {
-  return {v.place.offset - v.place.offset % block_bytes,
-          round_up(std::uint64_t{v.place.offset} + v.value_bytes, block_bytes)};
-}
-// Values of more than this are not read together: a request that is longer is hardly cheaper than two.
-inline constexpr std::uint32_t most_bytes_read_together = std::uint32_t{128} << 10;
 
 // Reads the value that `v` names, or finds it in the cache. Throws pmlab::error if it is not the one that was written.
 template <blocks::device Device>
@@ -56,40 +48,99 @@ std::string read_value(const set_context<Device>& context, const found_version& 
   return value;
 }
 
-// The blocks that were read last, of one segment. They are not put into the cache: a walk over everything is no reason
-// to keep anything. Thread safety: none.
+// A version whose value is needed soon, and what was read of it.
+struct version_ahead {
+  found_version version{};
+  std::shared_ptr<const std::string> cached{};     // its value, if the cache had it
+  std::shared_ptr<const blocks::buffer> blocks{};  // those around its value, if it was read with others
+  std::uint32_t begin = 0;                         // place of these in their segment
+};
+
+// Reads the values of versions that come in the order of their keys. It keeps the blocks that were read last, of one
+// segment. They are not put into the cache: a walk over everything is no reason to keep anything. Thread safety: none.
 template <blocks::device Device>
 class value_run {
  public:
+  // The versions that `prepare` takes at once.
+  static constexpr std::size_t most_ahead = 16;
+
   explicit value_run(const set_context<Device>& context) : context_(context) {}
 
-  // Stores the value that `v` names in `value`. Throws pmlab::error: the drive fails, or this is not the value that was
+  // `next` are the versions that `read` gets next. Reads those values together that are far from each other: in a log,
+  // whose values lie in the order of puts, hardly any follows the one of the key before it. REQUIRES: at most
+  // most_ahead.
+  void prepare(std::span<version_ahead> next) {
+    std::array<version_ahead*, most_ahead> lonely{};
+    std::size_t count = 0;
+    try {
+      place_behind before = before_;
+      for (std::size_t i = 0; i < next.size(); ++i) {
+        const found_version& v = next[i].version;
+        if (!is_on_drive(v)) continue;
+        const bool follows = is_near(v, before);
+        before = behind(v);
+        const bool is_followed =
+            i + 1 < next.size() && is_on_drive(next[i + 1].version) && is_near(next[i + 1].version, before);
+        if (follows || is_followed || has(v)) continue;
+        next[i].cached = context_.cache.template find<std::string>({0, v.sequence});
+        if (next[i].cached == nullptr) lonely[count++] = &next[i];
+      }
+      if (count < 2) return;
+      context_.value_readers.with([&](auto& drives) {
+        drives.read(std::span<version_ahead* const>(lonely).first(count), blocks::stream::values);
+      });
+    } catch (const std::exception&) {  // `read` tries each alone
+      for (std::size_t i = 0; i < count; ++i) lonely[i]->blocks.reset();
+    }
+  }
+
+  // Stores the value of `next` in `value`. Throws pmlab::error: the drive fails, or this is not the value that was
   // written.
-  void read(const found_version& v, std::string& value) {
-    if (v.has_value() && v.node == nullptr && !v.value) {
-      // In a log, whose values lie in the order of puts, hardly any value follows the one of the key before it.
-      const bool is_near =
-          v.place.segment == segment_ && v.place.offset >= next_ && v.place.offset - next_ < context_.where.block_bytes;
-      segment_ = v.place.segment;
-      next_ = v.place.offset + v.value_bytes;
-      if (!is_near) ahead_ = 0;
+  void read(const version_ahead& next, std::string& value) {
+    const found_version& v = next.version;
+    if (is_on_drive(v)) {
+      if (!is_near(v, before_)) ahead_ = 0;
+      before_ = behind(v);
+      if (next.cached != nullptr) {
+        value = *next.cached;
+        return;
+      }
+      if (next.blocks != nullptr && take(*next.blocks, next.begin, v, value)) return;
       const bool is_here = has(v);
       if (!is_here)
         if (const auto found = context_.cache.template find<std::string>({0, v.sequence})) {
           value = *found;
           return;
         }
-      if (is_here || bring(v)) {
-        const std::size_t at = v.place.offset - begin_;
-        value.assign(reinterpret_cast<const char*>(bytes_.data()) + at, v.value_bytes);
-        if (check_of(value) == v.value_check) return;
-        end_ = begin_;  // damaged, or written since: the drive decides
-      }
+      if ((is_here || bring(v)) && take(bytes_, begin_, v, value)) return;
+      end_ = begin_;  // damaged, or written since: the drive decides
     }
     value = read_value(context_, v);
   }
 
  private:
+  // The place behind the value that was read last.
+  struct place_behind {
+    std::uint32_t segment = 0;
+    std::uint32_t offset = 0;
+  };
+  [[nodiscard]] static place_behind behind(const found_version& v) noexcept {
+    return {v.place.segment, v.place.offset + v.value_bytes};
+  }
+  [[nodiscard]] static bool is_on_drive(const found_version& v) noexcept {
+    return v.has_value() && v.node == nullptr && !v.value;
+  }
+  [[nodiscard]] bool is_near(const found_version& v, const place_behind& before) const noexcept {
+    return v.place.segment == before.segment && v.place.offset >= before.offset &&
+           v.place.offset - before.offset < context_.where.block_bytes;
+  }
+  // False: `from`, which begins at `begin`, has another value there.
+  [[nodiscard]] static bool take(const blocks::buffer& from, std::uint32_t begin, const found_version& v,
+                                 std::string& value) {
+    value.assign(reinterpret_cast<const char*>(from.data()) + (v.place.offset - begin), v.value_bytes);
+    return check_of(value) == v.value_check;
+  }
+
   // Size of the run behind a value that was read alone. Each is twice the one before.
   static constexpr std::uint32_t least_bytes = std::uint32_t{16} << 10;
 
@@ -125,8 +176,7 @@ class value_run {
   std::uint32_t run_segment_ = 0;
   std::uint32_t begin_ = 0;  // place of the run in its segment; empty: there is none
   std::uint32_t end_ = 0;
-  std::uint32_t segment_ = 0;  // place behind the value that was read last
-  std::uint32_t next_ = 0;
+  place_behind before_;
   std::uint32_t ahead_ = 0;  // bytes of the next run, if it has no larger value
 };
 

@@ -1,0 +1,107 @@
+// Reads many values at once.
+#pragma once
+
+#include <pmlab/base/error.hpp>
+#include <pmlab/blocks/buffer.hpp>
+#include <pmlab/blocks/device.hpp>
+#include <pmlab/stores/tiered/layout.hpp>
+#include <pmlab/stores/tiered/segment_io.hpp>
+#include <pmlab/stores/tiered/versions.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace pmlab::stores::detail::tiered {
+
+// The whole blocks around a value, in bytes of its segment.
+struct block_range {
+  std::uint32_t begin;
+  std::uint64_t end;
+};
+[[nodiscard]] inline block_range blocks_around(const found_version& v, std::uint32_t block_bytes) noexcept {
+  return {v.place.offset - v.place.offset % block_bytes,
+          round_up(std::uint64_t{v.place.offset} + v.value_bytes, block_bytes)};
+}
+// Values of more than this are not read together: a request that is longer is hardly cheaper than two.
+inline constexpr std::uint32_t most_bytes_read_together = std::uint32_t{128} << 10;
+
+// Reads many values at once: they are all over the drive. Those that follow one another there, too, are one request.
+// For one thread.
+template <blocks::device Device>
+class value_reader {
+ public:
+  static constexpr std::size_t depth = 32;
+
+  explicit value_reader(const drive_pair<Device>& on) : on_(on) {
+    for (std::size_t c = 0; c < classes; ++c)
+      if (on.devices[c] != nullptr) queues_[c].emplace(*on.devices[c], depth);
+  }
+  // Gives each of `wanted` the blocks around its value (members version, blocks and begin). REQUIRES: they are at most
+  // `depth`. Throws pmlab::error: the drive fails.
+  template <class Wanted>
+  void read(std::span<Wanted* const> wanted, blocks::stream of) {
+    // All memory is there before the first request: the drive writes to it until it has answered.
+    std::array<blocks::request, depth> requests;
+    std::array<std::size_t, depth> on{};
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++count) {
+      const std::uint32_t segment = wanted[i]->version.place.segment;
+      const std::size_t behind = end_of_neighbours(wanted, i);
+      const std::uint32_t begin = around(*wanted[i]).begin;
+      auto data = std::make_shared<blocks::buffer>(around(*wanted[behind - 1]).end - begin);
+      on[count] = index_of(class_of(segment));
+      requests[count] = {blocks::operation::read,
+                         of,
+                         static_cast<std::uint32_t>(data->size() / on_.where.drives[on[count]].block_bytes),
+                         on_.where.block_at(segment, begin),
+                         data->data(),
+                         0};
+      for (; i < behind; ++i) {
+        wanted[i]->blocks = data;
+        wanted[i]->begin = begin;
+      }
+    }
+    std::array<std::size_t, classes> submitted{};
+    for (std::size_t i = 0; i < count; ++i) submitted[on[i]] += queues_[on[i]]->submit({&requests[i], 1});
+    std::errc failed{};
+    for (std::size_t c = 0; c < classes; ++c)
+      while (submitted[c] > 0) {
+        std::array<blocks::completion, depth> done;
+        const std::size_t ended = queues_[c]->reap(done, 1);
+        for (std::size_t i = 0; i < ended; ++i)
+          if (done[i].error != std::errc{}) failed = done[i].error;
+        submitted[c] -= ended;
+      }
+    if (failed != std::errc{})
+      throw error("values cannot be read (" + blocks::describe(failed) + ")", "check the drives; nothing was changed");
+  }
+
+ private:
+  template <class Wanted>
+  [[nodiscard]] block_range around(const Wanted& w) const noexcept {
+    return blocks_around(w.version, on_.where.block_bytes);
+  }
+  // One past the last value that follows `first` in the order of keys and, without a gap, on the drive.
+  template <class Wanted>
+  [[nodiscard]] std::size_t end_of_neighbours(std::span<Wanted* const> wanted, std::size_t first) const noexcept {
+    const value_place begin = wanted[first]->version.place;
+    std::size_t i = first + 1;
+    for (; i < wanted.size(); ++i) {
+      const found_version& before = wanted[i - 1]->version;
+      const found_version& v = wanted[i]->version;
+      if (v.place.segment != begin.segment || v.place.offset < before.place.offset + before.value_bytes) break;
+      if (v.place.offset > around(*wanted[i - 1]).end) break;
+      if (around(*wanted[i]).end - begin.offset > most_bytes_read_together) break;
+    }
+    return i;
+  }
+
+  drive_pair<Device> on_;
+  std::array<std::optional<typename Device::queue>, classes> queues_{};
+};
+
+}  // namespace pmlab::stores::detail::tiered
