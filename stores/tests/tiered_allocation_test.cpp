@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -210,6 +211,52 @@ void fail_each_read() {
 TEST(TieredAllocations, AReadThrowsOrAnswers) {
   fail_each_read<logged>();
   fail_each_read<remembered>();
+}
+
+// A cursor whose step found no memory goes on: behind the key whose value it was, or where it was.
+TEST(TieredAllocations, ACursorGoesOnBehindAStepWithoutMemory) {
+  splitmix64 random(9);
+  machine<logged> m;
+  auto db = m.open();
+  content right;
+  std::uint64_t number = 0;
+  auto t = db->table("t");
+  // Leaves with one set lie beside leaves with several.
+  for (int round = 0; round < 12; ++round) {
+    for (int i = 0; i < 12; ++i)
+      write_batch(*db, t, right, random, number,
+                  [&] { return "key" + std::to_string(100 + round % 3 * 30 + random.below(60)); });
+    if (round == 5) db->compact();
+  }
+  ASSERT_GT(db->stats().leaves, 2U);
+  ASSERT_GT(db->stats().leaf_sets, db->stats().leaves);
+  for (const auto way : {stores::direction::forward, stores::direction::backward}) {
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : right) keys.push_back(key);
+    if (way == stores::direction::backward) std::reverse(keys.begin(), keys.end());
+    // The step behind so many others is tried with each of its allocations failing.
+    for (std::size_t before = 0; before < keys.size(); ++before) {
+      bool any_failed = true;
+      for (std::int64_t n = 0; any_failed; ++n) {
+        SCOPED_TRACE("allocation " + std::to_string(n) + " behind " + std::to_string(before) + " keys");
+        auto c = t.cursor({.way = way});
+        for (std::size_t i = 0; i < before; ++i) ASSERT_TRUE(c.next());
+        const attempt a = with_failure_at(n, [&] { ASSERT_TRUE(c.next()); });
+        any_failed = a.failed;
+        std::size_t at = before;
+        bool is_there = !a.threw || c.next();
+        // The value of one key may have found none.
+        if (a.threw && is_there && c.key() != keys[at]) ++at;
+        if (a.threw && !is_there) ++at;
+        for (; is_there; is_there = c.next(), ++at) {
+          ASSERT_LT(at, keys.size());
+          ASSERT_EQ(c.key(), keys[at]);
+          ASSERT_EQ(c.value(), right[keys[at]]);
+        }
+        ASSERT_EQ(at, keys.size());
+      }
+    }
+  }
 }
 
 // The cache of a store keeps what it finds, and counts that, whichever allocation of an addition fails.

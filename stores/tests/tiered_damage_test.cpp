@@ -278,6 +278,102 @@ TEST(TieredDamage, ADamagedGroupWithWhichASegmentBegins) {
   }
 }
 
+// Nothing is left of the header of that group: it was a lost write, or another one went there.
+TEST(TieredDamage, AGroupWithWhichASegmentBeginsAndThatIsGone) {
+  struct gone_group {
+    const char* what;
+    bool opens_again;  // the group is the first of a session
+    std::byte filling;
+  };
+  for (const auto& [what, opens_again, filling] :
+       {gone_group{"zeros in a session", false, std::byte{0}}, gone_group{"junk in a session", false, std::byte{0xa5}},
+        gone_group{"zeros at the start of a session", true, std::byte{0}}}) {
+    SCOPED_TRACE(what);
+    machine m;
+    past p;
+    splitmix64 random(4);
+    auto db = m.open();
+    change(*db, p, opens_again ? 24 : 30, 3, random);  // a group of a block for three changes: eight in a segment
+    if (opens_again) {
+      db.reset();
+      db = m.open();
+      change(*db, p, 6, 3, random);
+    }
+    moment last = m.now();
+    db.reset();
+    const auto second_segment = last.staging.begin() + 512 + 2 * 4096 + 4096;
+    std::fill(second_segment, second_segment + 512, filling);
+    m.restore(last);
+    const std::string message = message_of([&] { m.open(); });
+    EXPECT_NE(message.find("changes 25 to 27 are lost"), std::string::npos) << message;
+    EXPECT_TRUE(m.now().staging == last.staging);
+  }
+}
+
+// A long group is not read to know whether it is intact, unless the gap is there.
+TEST(TieredDamage, AFlippedBitOfALongGroupWithWhichASegmentBegins) {
+  two_drives m(6000, 6000);
+  auto options = small_options();
+  options.segment_bytes = 128 << 10;
+  options.memory_limit = 2 << 20;
+  options.loss.or_bytes = 4 << 20;
+  const auto open = [&] {
+    return store::open({.staging = m.staging, .capacity = m.capacity}, options, blocks::virtual_clock(m.time));
+  };
+  auto db = open();
+  auto t = db->table("t");
+  t.put_synced("a", std::string(70'000, 'a'));
+  t.put_synced("b", std::string(80'000, 'b'));  // the first one of the second segment
+  t.put_synced("c", "c");
+  const bytes staging = two_drives::of(m.staging).content();
+  const bytes capacity = two_drives::of(m.capacity).content();
+  db.reset();
+  const std::size_t second_segment = 512 + 2 * 4096 + (128 << 10);
+  layout::group_header h;
+  std::memcpy(&h, &staging[second_segment], sizeof h);
+  ASSERT_EQ(h.first, 2U);
+  ASSERT_GT(h.bytes, 65536U);
+  for (const std::size_t word : {offsetof(layout::group_header, generation), offsetof(layout::group_header, first)})
+    for (std::size_t bit = 0; bit < 64; ++bit) {
+      bytes damaged = staging;
+      damaged[second_segment + word + bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+      two_drives::of(m.staging).restore(damaged);
+      two_drives::of(m.capacity).restore(capacity);
+      const std::string message = message_of([&] { open(); });
+      EXPECT_NE(message.find("changes 2 to 2 are lost"), std::string::npos)
+          << "bit " << bit << " of word " << word << ": " << message;
+    }
+}
+
+// It is no blank drive, on which a store would be made.
+TEST(TieredDamage, AStoreOnOneDriveWithoutItsHeader) {
+  two_drives m(0x200, 0x200);
+  auto options = small_options(stores::placement::capacity_only);
+  const auto open = [&] { return store::open({.capacity = m.capacity}, options, blocks::virtual_clock(m.time)); };
+  for (const bool closes : {true, false}) {
+    SCOPED_TRACE(closes ? "closed" : "cut off");
+    two_drives::of(m.capacity).restore(bytes(512 * 0x200));
+    auto db = open();
+    db->table("t").put_synced("key", "value");
+    bytes last = two_drives::of(m.capacity).content();
+    db.reset();
+    if (closes) last = two_drives::of(m.capacity).content();
+    std::fill(last.begin(), last.begin() + 512, std::byte{0});
+    for (const bool reads_only : {true, false}) {
+      two_drives::of(m.capacity).restore(last);
+      options.read_only = reads_only;
+      const std::string message = message_of(open);
+      EXPECT_NE(message.find("has the manifest of a tiered store, and its header is lost"), std::string::npos)
+          << message;
+      EXPECT_TRUE(two_drives::of(m.capacity).content() == last);
+    }
+    options.read_only = false;
+    options.format = true;
+    EXPECT_EQ(open()->table("t").get("key"), std::nullopt);
+    options.format = false;
+  }
+}
+
 TEST(TieredDamage, ADamagedPageIsAnErrorOfItsKeysOnly) {
   for (const auto place : {stores::placement::staging_max_capacity, stores::placement::staging_min_capacity}) {
     machine m(place);

@@ -93,6 +93,7 @@ class leaf_source {
 
   void open(std::size_t number) {
     if (opened_ == number) return;
+    opened_.reset();  // a lack of memory below leaves a part of the sets
     parts_.clear();
     for (const auto& s : (*leaves_)[number]->sets) parts_.push_back({set_source<Device>(s), {}});
     opened_ = number;

@@ -8,6 +8,7 @@
 #include <pmlab/blocks/synchronous.hpp>
 #include <pmlab/stores/tiered/layout.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -211,6 +212,31 @@ class bytes_reader {
 
 // ---- the two areas ----
 
+[[nodiscard]] inline std::uint64_t checksum_of(const std::byte* area, std::uint64_t bytes) noexcept {
+  constexpr std::size_t own = sizeof(std::uint64_t);
+  return checksum(area + own, sizeof(manifest_header) - own + bytes, 3);
+}
+
+// True: the first area of a drive has a whole manifest. A store has one there since its first session began, and it
+// begins at the second block, whatever the sizes of the store.
+template <blocks::device Device>
+[[nodiscard]] bool has_manifest(Device& device) {
+  const blocks::geometry shape = device.shape();
+  const areas any{shape.block_bytes, 0, 0, shape.blocks};
+  if (shape.blocks <= any.manifest_block(0)) return false;
+  blocks::synchronous<Device> drive(device);
+  blocks::buffer area(shape.block_bytes);
+  drive.read(any.manifest_block(0), area.bytes(), blocks::stream::manifest);
+  manifest_header h;
+  std::memcpy(&h, area.data(), sizeof h);
+  constexpr std::uint64_t most_bytes = std::uint64_t{1} << 31;
+  const std::uint64_t there = (shape.blocks - any.manifest_block(0)) * shape.block_bytes - sizeof h;
+  if (h.version == 0 || h.version % 2 != 0 || h.bytes > std::min(most_bytes, there)) return false;
+  area = blocks::buffer(round_up(sizeof h + h.bytes, shape.block_bytes));
+  drive.read(any.manifest_block(0), area.bytes(), blocks::stream::manifest);
+  return h.checksum == checksum_of(area.data(), h.bytes);
+}
+
 template <blocks::device Device>
 class manifest {
  public:
@@ -276,11 +302,6 @@ class manifest {
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
 
  private:
-  [[nodiscard]] static std::uint64_t checksum_of(const std::byte* area, std::uint64_t bytes) noexcept {
-    constexpr std::size_t own = sizeof(std::uint64_t);
-    return checksum(area + own, sizeof(manifest_header) - own + bytes, 3);
-  }
-
   areas where_;
   store_areas all_;
   identity store_;

@@ -122,6 +122,16 @@ template <blocks::device Device, class Memory>
   return capacity.header();
 }
 
+// Throws pmlab::error: the drive has no header and a manifest. A crash while a store is made leaves none of these.
+template <blocks::device Device>
+void refuse_lost_header(Device& device, drive_role role) {
+  if (has_manifest(device))
+    throw error(
+        "the " + std::string(name_of(role)) + " drive (" + device.name() +
+            ") has the manifest of a tiered store, and its header is lost",
+        "restore its first block from a copy; option `format` makes an empty store, and loses all that is there");
+}
+
 // The header of the store on these drives, which is made if there is none. No staging drive: nullptr.
 template <blocks::device Device, class Memory = no_memory_to_open>
 [[nodiscard]] drive_header open_drives(const tiered_options& options, const std::array<Device*, classes>& devices,
@@ -133,6 +143,10 @@ template <blocks::device Device, class Memory = no_memory_to_open>
   const bool staging_is_blank = !staging || staging->is_blank();
   const bool is_unmade =
       capacity.is_blank() || (capacity.is_forming() && (staging || capacity.header().has_staging == 0));
+  if (staging_is_blank && is_unmade && !options.format) {
+    if (staging) refuse_lost_header(*devices[0], drive_role::staging);
+    if (capacity.is_blank()) refuse_lost_header(*devices[1], drive_role::capacity);
+  }
   if (options.read_only && staging_is_blank && is_unmade)
     throw error("there is no tiered store on these drives, and `read_only` makes none", "give the drives of the store");
   if (options.format || (staging_is_blank && is_unmade)) return make_store(options, devices, staging, capacity, memory);

@@ -3,7 +3,8 @@
 // A crash may leave any groups of the last flush, so a gap is no damage by itself. It is damage if an intact group
 // behind it was written when changes in the gap were durable, or by a session or behind a manifest that opening has not
 // found. Looked at are the rest of the segment with the gap, and all segments that begin with a group behind it, also
-// where that first group is itself damaged.
+// where that first group is itself damaged. Where nothing is left of its header, the segment is one of the next free
+// ones, and these are read, too.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -13,12 +14,14 @@
 #include <pmlab/stores/tiered/log.hpp>
 #include <pmlab/stores/tiered/memtable.hpp>
 #include <pmlab/stores/tiered/segment_io.hpp>
+#include <pmlab/stores/tiered/segments.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -80,8 +83,10 @@ class log_reader {
     return result;
   }
 
-  // Behind the end of `run`, of the session that began with the manifest `opened` or a later one.
-  [[nodiscard]] groups_behind look_behind(const log_anchor& end, std::uint64_t opened) {
+  // Behind the end of `run`, of the session that began with the manifest `opened` or a later one. `references`: of sets
+  // to the segments of each drive; the log goes on in segments without any.
+  [[nodiscard]] groups_behind look_behind(const log_anchor& end, std::uint64_t opened,
+                                          const segment_references& references) {
     groups_behind behind;
     if (end.segment != no_segment && end.offset < where_.segment_bytes)
       look_at(end.segment, end.offset, end, opened, behind);
@@ -90,13 +95,13 @@ class log_reader {
       read(s, 0, segment_.bytes().first(where_.block_bytes));
       group_header h;
       std::memcpy(&h, segment_.data(), sizeof h);
-      if (h.generation < opened || h.first < end.next) {
-        // An intact group of an earlier session, or an earlier change. A damaged one may be any; a long one is
-        // believed.
-        if (h.store == store_ && (h.bytes > most_checked_bytes || is_intact_alone(s, h))) continue;
-      }
+      // A group of an earlier session, or an earlier change, if it is intact. A long one is believed, unless it
+      // continues the chain: that is the place of a gap.
+      if ((h.generation < opened || h.first < end.next) && h.store == store_)
+        if ((h.bytes > most_checked_bytes && h.previous != end.chain) || is_intact_alone(s, h)) continue;
       look_at(s, 0, end, opened, behind);
     }
+    for (const std::uint32_t s : next_without_header(end, references)) look_at(s, 0, end, opened, behind);
     std::sort(behind.groups.begin(), behind.groups.end(),
               [](const auto& a, const auto& b) { return a.first < b.first; });
     return behind;
@@ -111,6 +116,33 @@ class log_reader {
 
  private:
   static constexpr std::uint32_t most_checked_bytes = 65536;
+  // Free segments in a row that are read without a header, as a whole.
+  static constexpr std::uint32_t most_without_header = 4;
+
+  // The segments that the log may have taken next, and that begin with no header of this store: free ones, behind its
+  // end and, for a session that had not taken any before, from the start of each drive.
+  [[nodiscard]] std::set<std::uint32_t> next_without_header(const log_anchor& end,
+                                                            const segment_references& references) const {
+    std::set<std::uint32_t> found;
+    for (std::uint32_t c = 0; c < classes; ++c) {
+      const auto add_from = [&](std::uint32_t first) {
+        const auto count = static_cast<std::uint32_t>(references[c].size());
+        std::uint32_t left = most_without_header;
+        for (std::uint32_t i = 0; i < count && left > 0; ++i) {
+          const std::uint32_t n = (first + i) % count;
+          const std::uint32_t s = c == index_of(media_class::staging) ? n : n | capacity_bit;
+          if (references[c][n] != 0 || s == end.segment || std::binary_search(suspects_.begin(), suspects_.end(), s))
+            continue;
+          found.insert(s);
+          --left;
+        }
+      };
+      add_from(0);
+      if (end.segment != no_segment && index_of(class_of(end.segment)) == c)
+        add_from((end.segment & ~capacity_bit) + 1);
+    }
+    return found;
+  }
 
   // Finds, for each segment, the chain that its first group continues.
   void find_heads() {
@@ -217,7 +249,7 @@ class log_reader {
   group_header header_{};
   std::uint64_t generation_ = 0;
   std::multimap<std::uint64_t, std::uint32_t> heads_;  // previous -> segment
-  std::vector<std::uint32_t> suspects_;                // segments that may begin with a group
+  std::vector<std::uint32_t> suspects_;                // segments that may begin with a group, in order
 };
 
 }  // namespace pmlab::stores::detail::tiered

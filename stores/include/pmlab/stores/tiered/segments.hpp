@@ -17,6 +17,9 @@ namespace pmlab::stores::detail::tiered {
 // A number of segments on each drive.
 using class_counts = std::array<std::uint32_t, classes>;
 
+// References to each segment of each drive.
+using segment_references = std::array<std::vector<std::uint32_t>, classes>;
+
 // Segments that are left free.
 struct kept_segments {
   class_counts each{};    // on each drive, while another one has more: a preference
@@ -68,7 +71,7 @@ class segment_map {
     return {drives_[0].free, drives_[1].free};
   }
   // The references to the segments of each drive.
-  [[nodiscard]] std::array<std::vector<std::uint32_t>, classes> references() const {
+  [[nodiscard]] segment_references references() const {
     const std::scoped_lock lock(mutex_);
     return {drives_[0].references, drives_[1].references};
   }

@@ -445,7 +445,7 @@ class tree {
       if (s > ingested_) v->active->insert(c, s, place);
     });
     view_ = std::move(v);
-    const groups_behind others = reader.look_behind(log.end, epoch_.opened);
+    const groups_behind others = reader.look_behind(log.end, epoch_.opened, segments_.references());
     check_end(log, others);
     if (behind != nullptr)
       for (const auto& p : others.groups)
