@@ -1,11 +1,13 @@
 #include "bench/input/decoders.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/input/text_encoding.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include <lzma.h>
 #include <zlib.h>
@@ -20,6 +22,19 @@ namespace {
 }
 
 constexpr const char* ends_inside = "it ends inside its content";
+
+// Whether another compressed part, which begins with this mark, follows: next, or behind zero bytes, with which tapes
+// and blocks are padded. Throws pmlab::error: something else does.
+bool another_follows(file_bytes& file, std::string_view mark, const std::string& form) {
+  while (true) {
+    const std::string_view bytes = file.ahead(mark.size());
+    if (bytes.empty()) return false;
+    if (bytes.starts_with(mark)) return true;
+    const std::size_t zeros = std::min(bytes.find_first_not_of('\0'), bytes.size());
+    if (zeros == 0) refuse_damaged(file, form, "something else follows its content");
+    file.skip(zeros);
+  }
+}
 
 // The gzip magic and its one method of compression.
 constexpr std::string_view gzip_mark("\x1f\x8b\x08", 3);
@@ -54,16 +69,9 @@ class gzip_decoder final : public byte_source {
   }
 
  private:
-  // False: there is none, but zero bytes, with which tapes and blocks are padded.
+  // False: there is none.
   bool begin_member() {
-    while (true) {
-      const std::string_view bytes = file_.ahead(gzip_mark.size());
-      const std::size_t zeros = std::min(bytes.find_first_not_of('\0'), bytes.size());
-      if (zeros == 0 && bytes.starts_with(gzip_mark)) break;
-      if (bytes.empty()) return false;
-      if (zeros == 0) refuse_damaged(file_, "gzip", "something else follows its content");
-      file_.skip(zeros);
-    }
+    if (!another_follows(file_, gzip_mark, "gzip")) return false;
     ::inflateReset(&stream_);
     between_members_ = false;
     return true;
@@ -104,35 +112,52 @@ class zstd_decoder final : public byte_source {
   bool between_frames_ = false;
 };
 
+constexpr std::string_view xz_mark("\xfd\x37zXZ\0", 6);
+
 class xz_decoder final : public byte_source {
  public:
-  explicit xz_decoder(file_bytes& file) : file_(file) {
-    if (::lzma_stream_decoder(&stream_, std::numeric_limits<std::uint64_t>::max(), LZMA_CONCATENATED) != LZMA_OK)
-      throw error("no memory to decompress '" + file.path() + "'", "free some memory");
-  }
+  explicit xz_decoder(file_bytes& file) : file_(file) {}
   ~xz_decoder() override { ::lzma_end(&stream_); }
 
   std::size_t read(char* to, std::size_t most) override {
-    if (is_at_end_) return 0;
     stream_.next_out = reinterpret_cast<std::uint8_t*>(to);
     stream_.avail_out = most;
-    while (stream_.avail_out == most && !is_at_end_) {
+    while (stream_.avail_out == most) {
+      if (between_streams_ && !begin_stream()) return 0;
       const std::string_view bytes = file_.ahead();
       stream_.next_in = reinterpret_cast<const std::uint8_t*>(bytes.data());
       stream_.avail_in = bytes.size();
       const lzma_ret result = ::lzma_code(&stream_, bytes.empty() ? LZMA_FINISH : LZMA_RUN);
       file_.skip(bytes.size() - stream_.avail_in);
-      is_at_end_ = result == LZMA_STREAM_END;
-      if (result == LZMA_BUF_ERROR) refuse_damaged(file_, "xz", ends_inside);
-      if (result != LZMA_OK && !is_at_end_) refuse_damaged(file_, "xz", "its content cannot be decompressed");
+      between_streams_ = result == LZMA_STREAM_END;
+      if (result != LZMA_OK && !between_streams_) refuse(result);
     }
     return most - stream_.avail_out;
   }
 
  private:
+  // False: there is none. Streams are decoded one by one: liblzma does not tell damage from something else behind one.
+  bool begin_stream() {
+    if (!another_follows(file_, xz_mark, "xz")) return false;
+    if (const lzma_ret result = ::lzma_stream_decoder(&stream_, std::numeric_limits<std::uint64_t>::max(), 0);
+        result != LZMA_OK)
+      refuse(result);
+    between_streams_ = false;
+    return true;
+  }
+
+  [[noreturn]] void refuse(lzma_ret result) const {
+    switch (result) {
+      case LZMA_BUF_ERROR: refuse_damaged(file_, "xz", ends_inside);
+      case LZMA_OPTIONS_ERROR: refuse_damaged(file_, "xz", "it names a filter or a check that liblzma does not have");
+      case LZMA_MEM_ERROR: throw error("no memory to decompress '" + file_.path() + "'", "free some memory");
+      default: refuse_damaged(file_, "xz", "its content cannot be decompressed");
+    }
+  }
+
   file_bytes& file_;
   lzma_stream stream_ = LZMA_STREAM_INIT;
-  bool is_at_end_ = false;
+  bool between_streams_ = true;
 };
 
 enum class decoding : std::uint8_t { gzip, zstd, xz, by_another_program };
@@ -150,7 +175,7 @@ using namespace std::string_view_literals;
 constexpr std::array forms = {
     form{gzip_mark, 0, decoding::gzip, "a gzip file", "gunzip -c"},
     form{"\x28\xb5\x2f\xfd"sv, 0, decoding::zstd, "a zstd file", "zstd -dc"},
-    form{"\xfd\x37zXZ\0"sv, 0, decoding::xz, "an xz file", "xz -dc"},
+    form{xz_mark, 0, decoding::xz, "an xz file", "xz -dc"},
     form{"BZh"sv, 0, decoding::by_another_program, "a bzip2 file", "bunzip2 -c"},
     form{"\x04\x22\x4d\x18"sv, 0, decoding::by_another_program, "an lz4 file", "lz4 -dc"},
     form{"PK\x03\x04"sv, 0, decoding::by_another_program, "a zip archive", "unzip -p"},
@@ -182,6 +207,13 @@ std::unique_ptr<byte_source> decoder_for(std::string_view start, file_bytes& fil
     case decoding::by_another_program: break;
   }
   return nullptr;
+}
+
+void refuse_damaged_mark(std::string_view start, const file_bytes& file) {
+  constexpr std::array names = {std::pair{".gz", "gzip"}, std::pair{".zst", "zstd"}, std::pair{".xz", "xz"}};
+  for (const auto& [end, what] : names)
+    if (file.path().ends_with(end) && !start.empty() && is_binary(start))
+      refuse_damaged(file, what, "it does not begin with the mark of one");
 }
 
 void refuse_foreign_form(std::string_view start, bool is_decoded, const file_bytes& file) {

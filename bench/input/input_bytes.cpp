@@ -12,6 +12,7 @@ input_bytes::input_bytes(std::string path, std::string what)
   const std::string_view packed = file_->ahead(form_bytes);
   refuse_foreign_form(packed, false, *file_);
   decoder_ = decoder_for(packed, *file_);
+  if (!decoder_) refuse_damaged_mark(packed, *file_);
   byte_source& content = decoder_ ? *decoder_ : *file_;
   start_.resize(start_bytes);
   std::size_t filled = 0;

@@ -21,9 +21,10 @@
 // keywords and a space, continues in any other way and is no measurement is an error. All other lines are counted as no
 // operations, anywhere: threads of the generator may print an operation in the midst of another one's block.
 //
-// KEY is a prefix, such as "user", and the decimal digits of a number that fits 64 bits; leading zeros (zeropadding) do
-// not count. The number is the key of the operation, so table and prefix are the same in all of them. A
-// read-modify-write is printed as READ, then UPDATE, and stays two operations.
+// KEY is a prefix, such as "user", and the decimal digits of a number that fits 64 bits, with leading zeros
+// (zeropadding) in all of them or in none: user01 and user1 in one trace are refused. The number is the key of the
+// operation, so table and prefix are the same in all of them. A read-modify-write is printed as READ, then UPDATE, and
+// stays two operations.
 //
 // Which operations belong to the load, and which to the run:
 //

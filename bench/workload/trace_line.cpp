@@ -45,6 +45,28 @@ bool is_measurement(std::string_view behind_keyword) noexcept {
   return trimmed(behind_keyword).starts_with("- Takes(s): ");
 }
 
+// Whether the keys of a trace are padded with zeros (YCSB's zeropadding), and to how many digits: then a number is
+// written in one way, and numbers are as different as their keys.
+class zero_padding {
+ public:
+  // Throws malformed_line for digits that are padded otherwise than those before.
+  void check(std::string_view digits) {
+    const bool is_padded = digits.size() > 1 && digits.front() == '0';
+    const bool agrees =
+        is_padded ? (width_ == 0 || digits.size() == width_) && digits.size() <= shortest_ : digits.size() >= width_;
+    if (!agrees)
+      throw malformed_line("a number that is padded with zeros like those before: 01 and 1 would be one key here");
+    if (is_padded)
+      width_ = digits.size();
+    else
+      shortest_ = std::min(shortest_, digits.size());
+  }
+
+ private:
+  std::size_t width_ = 0;                                           // 0: no key so far begins with a zero
+  std::size_t shortest_ = std::numeric_limits<std::size_t>::max();  // the fewest digits without one
+};
+
 // KEYWORD TABLE KEY and a space, except after DELETE; behind it anything.
 class ycsb_parser final : public line_parser {
  public:
@@ -101,12 +123,14 @@ class ycsb_parser final : public line_parser {
     if (!number)
       throw malformed_line("a key of the form " + std::string(prefix) +
                            "<number>, the number from 0 to 18446744073709551615");
+    padding_.check(digits);
     if (!prefix_) prefix_ = prefix;
     return *number;
   }
 
   std::string table_;  // empty: no operation was read yet
   std::optional<std::string> prefix_;
+  zero_padding padding_;
 };
 
 // KEYWORD KEY, and for scans the number of entries.

@@ -4,31 +4,8 @@ import os
 import re
 import shutil
 
-from program import DOCS, ProgramTest, main, there
-
-
-def documented_fields():
-    """Path -> type of every field in the document's tables; the results of `pmlab stores volumes` have a part of their own."""
-    with open(os.path.join(DOCS, "results-schema.md"), encoding="utf-8") as f:
-        page = f.read().split("# The results of `pmlab stores volumes`", 1)[0]
-    rows = re.findall(r"^\| `([^`]+)` \| ([^|]+?) \|", page, re.MULTILINE)
-    return {path if "." in path or "[" in path else path: kind for path, kind in rows}
-
-
-KINDS = {"number": (int, float), "string": (str,), "boolean": (bool,), "object": (dict,), "null": (type(None),),
-         "array of strings": (list,), "array of numbers": (list,), "array of objects": (list,)}
-
-
-def walk(value, path=""):
-    """(path, value) of every field, objects of arrays under path[]."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            here = f"{path}.{key}" if path else key
-            yield here, inner
-            yield from walk(inner, here)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from walk(inner, path + "[]")
+from described import documented_fields, seen_fields
+from program import ProgramTest, main, there
 
 
 class Results(ProgramTest):
@@ -41,13 +18,7 @@ class Results(ProgramTest):
 
     def assert_as_documented(self, documents):
         documented = documented_fields()
-        seen = set()
-        for document in documents:
-            for path, value in walk(document):
-                self.assertIn(path, documented, "not in docs/results-schema.md")
-                allowed = [k for name in documented[path].split(" or ") for k in KINDS[name]]
-                self.assertIs(type(value) in allowed, True, f"{path}: {value!r} is no {documented[path]}")
-                seen.add(path)
+        seen = seen_fields(self, documents, documented)
         # Many machines have no counters for a user.
         counters = {path for path in documented if path.startswith("results[].cpu.")}
         self.assertEqual(seen | (counters if not counters & seen else set()), set(documented), "documented, and in no file")

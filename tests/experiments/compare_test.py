@@ -8,6 +8,7 @@ import unittest.mock
 from package import ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "cli"))
+from described import documented_fields, seen_fields  # noqa: E402
 from program import ProgramTest, main, pmlab  # noqa: E402
 
 from pmlab.compare import judging  # noqa: E402
@@ -78,6 +79,18 @@ class Compare(ProgramTest):
                 self.assertEqual(done.returncode, status, done.stderr)
                 self.assertIn(words, done.stdout)
 
+    def test_the_threshold_is_a_percentage_of_the_first_figure(self):
+        for quantity, after, threshold, status in (("throughput", 95.2, "5", 0), ("throughput", 94.9, "5", 1),
+                                                   ("throughput", 51, "50", 0), ("throughput", 49, "50", 1),
+                                                   ("throughput", 1, "100", 0), ("p99", 104.9, "5", 0), ("p99", 105.1, "5", 1),
+                                                   ("p99", 195, "100", 0), ("p99", 205, "100", 1)):
+            with self.subTest(quantity=quantity, after=after, threshold=threshold):
+                before, later = ([100.0] * 4, [after] * 4) if quantity == "throughput" else ([1] * 4, [1] * 4)
+                sides = [bench(values, latency_ns={"p99": p99}) for values, p99 in ((before, 100.0), (later, after))]
+                done = self.compare(*sides, "--threshold", threshold, "--quantity", quantity)
+                self.assertIn("1 worse", done.stdout)
+                self.assertEqual(done.returncode, status, done.stdout)
+
     def test_less_is_better_of_durations_and_counts(self):
         for name, medium, more in (("flushes", "counted:dram", lambda v: {"per_operation": {"flushes": v}}),
                                    ("p99", "simulated:aep", lambda v: {"latency_ns": {"p99": v}})):
@@ -113,6 +126,18 @@ class Compare(ProgramTest):
         [figure] = json.loads(done.stdout)["figures"]
         self.assertEqual((figure["verdict"], figure["ratio"], figure["quantity"]), ("worse", 0.5, "throughput"))
         self.assertEqual(done.returncode, 1)
+
+    def test_the_json_has_what_is_documented_and_no_more(self):
+        documented = documented_fields("compare")
+        documents = []
+        for medium, more in (("dram", {}), ("counted:dram", {"per_operation": {"flushes": 0.0}})):
+            for repeats in (1, 4):
+                done = self.compare(bench([100] * repeats, medium, **more), bench([50] * repeats, medium, **more), "--json", "-")
+                documents.append(json.loads(done.stdout))
+        self.assertEqual(seen_fields(self, documents, documented), set(documented))
+        figures = [figure for document in documents for figure in document["figures"]]
+        self.assertEqual({figure["ratio"] for figure in figures}, {0.5, None})
+        self.assertEqual({figure["p"] is None for figure in figures}, {True, False})
 
     def test_measured_files_and_folders(self):
         first, second = self.file("first.json"), self.file("second.json")

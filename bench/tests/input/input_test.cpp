@@ -74,6 +74,7 @@ TEST_F(input_files, every_form_of_a_text_has_the_same_lines) {
       {"zstd", zstd_of(text)},
       {"zstd, two frames", zstd_of(text.substr(0, 6)) + zstd_of(text.substr(6))},
       {"xz", xz_of(text)},
+      {"xz, padded with zero bytes", xz_of(text) + std::string(1000, '\0')},
       {"xz, two streams", xz_of(text.substr(0, 6)) + xz_of(text.substr(6))},
   };
   for (const auto& c : cases) EXPECT_EQ(lines_of(write(c.content)), right) << c.what;
@@ -131,7 +132,7 @@ TEST_F(input_files, what_cannot_be_read_is_refused_with_its_name_and_a_remedy) {
       {"zstd cut in its head", zstd_of(random).substr(0, 5), {"damaged or truncated zstd"}},
       {"zstd and something else", zstd_of(text) + "more text", {"zstd"}},
       {"xz cut", xz_of(random).substr(0, xz_of(random).size() - 3), {"damaged or truncated xz"}},
-      {"xz and something else", xz_of(text) + "more", {"xz"}},
+      {"xz and something else", xz_of(text) + std::string(40, 'x'), {"xz", "something else follows"}},
       {"gzip twice", gzip_of(gzip_of(text)), {"gzip", "within a compressed one"}},
       {"tar in gzip", gzip_of(std::string(257, 'x') + "ustar" + std::string(300, '\0')), {"tar archive"}},
       {"tar", std::string(257, 'x') + "ustar" + std::string(300, '\0'), {"tar archive", "tar -xOf"}},
@@ -153,6 +154,22 @@ TEST_F(input_files, what_cannot_be_read_is_refused_with_its_name_and_a_remedy) {
       EXPECT_NE(said.find("'" + path + "'"), std::string::npos) << c.what << ": " << said;
       for (const char* part : c.parts) EXPECT_NE(said.find(part), std::string::npos) << c.what << ": " << said;
     }
+  }
+}
+
+TEST_F(input_files, a_compressed_file_whose_first_bytes_are_damaged_is_named) {
+  const std::string text = "one\ntwo\n";
+  const struct {
+    const char* name;
+    std::string content;
+    const char* form;
+  } cases[] = {{"keys.gz", gzip_of(text), "gzip"}, {"keys.zst", zstd_of(text), "zstd"}, {"keys.xz", xz_of(text), "xz"}};
+  for (auto c : cases) {
+    EXPECT_EQ(lines_of(write(text, c.name)), (lines{"one", "two"})) << "a plain text with the name of another file";
+    c.content[1] = '\x01';
+    const std::string path = write(c.content, c.name);
+    const std::string said = refusal_of(path);
+    EXPECT_NE(said.find(path + "' is a damaged or truncated " + c.form + " file"), std::string::npos) << said;
   }
 }
 

@@ -120,7 +120,7 @@ TEST_F(trace_files, every_form_of_an_operation) {
       "UPDATE usertable user18446744073709551615 [ field0=y ]\n"
       "DELETE usertable user412164360235391016\n"
       "DELETE usertable user5 \n"
-      "READ usertable user00000000000000000000000042 [ field0 ]\n"
+      "READ usertable user42 [ field0 ]\n"
       "SCAN usertable user1 4294967295 [\n");
   ASSERT_EQ(all.run.size(), 8U);
   EXPECT_EQ(all.load.size(), 0U);
@@ -279,6 +279,27 @@ TEST_F(trace_files, malformed_operations_name_file_line_and_expectation) {
   expect("SCAN usertable user12 4294967296 [ <all fields>]", "length");
   expect("SCAN usertable user12 74", "length");
   expect("INSERT usertable customer\x01\x02" + std::string(1000, 'x'), "customer??xxx");
+}
+
+TEST_F(trace_files, keys_that_differ_in_leading_zeros_alone_are_refused) {
+  const auto reads_of = [](const std::vector<std::string>& keys) {
+    std::string text;
+    for (const std::string& key : keys) text += "READ usertable user" + key + " [ ]\n";
+    return text;
+  };
+  const trace padded = read_text(reads_of({"00000000000000000000000042", "00000000000000000000000007"}));
+  ASSERT_EQ(padded.run.size(), 2U);
+  EXPECT_EQ(padded.run[0].key, 42U);
+  EXPECT_EQ(padded.run[1].key, 7U);
+  for (const std::vector<std::string>& keys :
+       {std::vector<std::string>{"01", "10", "100", "02"}, {"10", "01"}, {"0", "1", "10"}, {"00", "01"}})
+    EXPECT_EQ(read_text(reads_of(keys)).run.size(), keys.size()) << keys.front();
+  for (const std::vector<std::string>& keys :
+       {std::vector<std::string>{"01", "1"}, {"1", "01"}, {"001", "01"}, {"01", "001"}, {"10", "001"}, {"0", "00"}}) {
+    const std::string said = message(reads_of(keys));
+    EXPECT_NE(said.find(":2: malformed line"), std::string::npos) << said;
+    EXPECT_NE(said.find("padded with zeros"), std::string::npos) << said;
+  }
 }
 
 TEST_F(trace_files, files_without_properties_begin_with_the_load) {

@@ -37,7 +37,9 @@ class Row:
         return abs(math.log(ratio)) if ratio and ratio > 0 else math.inf
 
     def is_worse_by(self, part):
-        return self.verdict == WORSE and self.change > math.log1p(part)
+        """By more than this part of the first, as other tools count percents of a change."""
+        before, after = self.before.side.value, self.after.side.value
+        return self.verdict == WORSE and abs(after - before) > part * abs(before)
 
 
 def rows_of(first, second, level=LEVEL):

@@ -2,6 +2,8 @@
 // threads share, and names in results follow from that list.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <string_view>

@@ -1,6 +1,8 @@
 // The exception of pmlab.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <stdexcept>
 #include <string>
 

@@ -4,6 +4,8 @@
 // parent that was killed. So the process that took the lock may be gone, and those that have the file open are named.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <cstddef>

@@ -1,6 +1,8 @@
 // The parts of a file that have content. To touch a hole of a mapped file would give it pages.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>

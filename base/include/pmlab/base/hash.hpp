@@ -1,6 +1,8 @@
 // Mixing the bits of words.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <cstdint>
 
 namespace pmlab {

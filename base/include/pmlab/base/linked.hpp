@@ -2,6 +2,8 @@
 // allocated.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 namespace pmlab {
 
 // The operations of such a list, whose first item is where the caller keeps it (`Item* first`, nullptr: the list is

@@ -4,6 +4,8 @@
 // that machine, and takes the place of the statements below.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #if defined(PMLAB_PLATFORM_HEADER)
 #include PMLAB_PLATFORM_HEADER
 #else

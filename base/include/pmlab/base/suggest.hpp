@@ -1,6 +1,8 @@
 // "Did you mean ...?": the known name that is nearest to one that a user mistyped.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <numeric>

@@ -1,6 +1,8 @@
 // A block of memory per thread and object, which its thread may change without synchronization.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -17,6 +17,8 @@
 //       thread that pushes does not wait for a line from the taking thread's core.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <atomic>
 #include <bit>
 #include <cstddef>

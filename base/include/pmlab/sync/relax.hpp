@@ -1,6 +1,8 @@
 // Backoff of a busy wait.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <thread>
 
 namespace pmlab::sync {

@@ -1,6 +1,8 @@
 // The mark of a half that is the replica: for code that inspects media.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <cstdint>
 #include <string_view>
 

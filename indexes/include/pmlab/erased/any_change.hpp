@@ -1,6 +1,8 @@
 // A publication of any medium, behind virtual calls.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,8 @@
 // The types that all indexes share, and the concepts through which tests, benchmarks, caches and hybrids use them.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

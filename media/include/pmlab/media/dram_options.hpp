@@ -1,6 +1,8 @@
 // The options of a DRAM medium.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <cstdint>
 
 namespace pmlab::media {

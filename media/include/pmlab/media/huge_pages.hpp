@@ -1,6 +1,8 @@
 // 2 MB pages under memory that is mapped already.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <cstddef>
 #include <cstdint>
 

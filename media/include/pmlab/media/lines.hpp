@@ -1,6 +1,8 @@
 // Sizes of the units in which memory is moved, and the loop over the cache lines of a range.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <cstddef>
 #include <cstdint>
 

@@ -1,6 +1,8 @@
 // What a platform saves when the power fails, and so whether code on it has to flush.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

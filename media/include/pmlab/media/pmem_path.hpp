@@ -1,6 +1,8 @@
 // The kind of memory behind a pool's path, and the failures that it survives.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <fstream>

@@ -1,6 +1,8 @@
 // The 8-byte pointer that is stored in a medium.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <cstdint>
 
 namespace pmlab::media {

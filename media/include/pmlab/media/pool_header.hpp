@@ -1,6 +1,8 @@
 // The header of a pool file, read without opening the pool.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -2,6 +2,8 @@
 // and the chunks. PMDK's own format, of libpmemobj 1.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

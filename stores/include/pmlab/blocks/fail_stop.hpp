@@ -4,6 +4,8 @@
 // again would report success for data that is lost. Therefore no later request succeeds.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <atomic>
 #include <mutex>
 #include <string>

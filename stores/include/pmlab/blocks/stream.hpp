@@ -1,6 +1,8 @@
 // The purpose of a request's bytes.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

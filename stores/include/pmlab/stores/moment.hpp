@@ -10,6 +10,8 @@
 // So after a crash the part has one of these two moments, or it is a copy of another time.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <cstdint>
 #include <random>
 

@@ -1,6 +1,8 @@
 // Names and layouts of the roots of a string index in a medium: for code that inspects media.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <string>
 #include <string_view>
 

@@ -1,6 +1,8 @@
 // Types as keys: maps a value of up to 8 bytes to a word whose unsigned order is the order of the values.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <bit>
 #include <concepts>
 #include <cstddef>

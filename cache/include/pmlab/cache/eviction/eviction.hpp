@@ -4,6 +4,8 @@
 // nothing changes), and a set of side words, which only the holder of the set's lock reads and writes.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <array>
 #include <bit>
 #include <concepts>

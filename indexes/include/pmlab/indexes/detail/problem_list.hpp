@@ -1,6 +1,8 @@
 // The problems that a salvage found, in words.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <cstddef>
 #include <string>
 #include <vector>

@@ -1,6 +1,8 @@
 // Sets of slots of a leaf: a bit for each.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <bit>
 #include <concepts>
 #include <cstddef>

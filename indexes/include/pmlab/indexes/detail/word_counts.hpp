@@ -9,6 +9,8 @@
 //                               four_words.hpp has the reason for vector loads.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <array>
 #include <atomic>
 #include <cstddef>

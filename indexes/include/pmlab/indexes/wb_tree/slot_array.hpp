@@ -1,6 +1,8 @@
 // The commit word of a wB+-tree's node: which of its slots are entries, and in which order.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>

@@ -1,6 +1,8 @@
 // The time of one DIMM's media, shared between reads and writes.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <algorithm>
 #include <cstdint>
 

@@ -1,6 +1,8 @@
 // Threads that make the system calls of blocks::file where io_uring is forbidden or not wanted.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <condition_variable>
 #include <csignal>
 #include <cstddef>

@@ -1,6 +1,8 @@
 // Times of a modelled drive, and the queue in front of a part that does one thing at a time.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

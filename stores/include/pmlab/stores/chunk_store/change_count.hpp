@@ -1,6 +1,8 @@
 // A count of changes, for an operation without room that waits for one.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>

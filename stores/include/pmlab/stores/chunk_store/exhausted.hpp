@@ -1,6 +1,8 @@
 // DRAM that is exhausted: an error of a step, and no exception, where an operation has begun.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <new>
 #include <system_error>
 

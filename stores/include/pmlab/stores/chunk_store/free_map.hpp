@@ -7,6 +7,8 @@
 // Giving never fails: blocks that there is no memory to list as an extent have a bit, until there is.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>

@@ -1,6 +1,8 @@
 // A list that has its memory before an entry comes: what must not fail adds entries that were promised before.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <utility>

@@ -1,6 +1,8 @@
 // The options, results and figures of a key-value device.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -3,6 +3,8 @@
 // All of it is in DRAM: opening counts the words of the index. Nothing on flash is read for it.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <array>
 #include <atomic>
 #include <cstddef>

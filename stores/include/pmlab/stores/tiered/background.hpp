@@ -1,6 +1,8 @@
 // Threads of a store: each repeats its work, pauses, and is woken when there is more.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>

@@ -1,6 +1,8 @@
 // Which changes readers see: the present moment, and the moments that snapshots hold.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <mutex>

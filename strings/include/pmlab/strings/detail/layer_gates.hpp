@@ -10,6 +10,8 @@
 //   L4  At most one operation is in charge of an armed layer: the one that holds its ticket.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

@@ -11,6 +11,8 @@
 // bytes: so words are ordered as keys are, zero bytes and ends included.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

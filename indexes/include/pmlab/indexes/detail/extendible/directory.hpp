@@ -1,6 +1,8 @@
 // The directory of an extendible hash table: in the medium, and its copy in DRAM that every operation reads.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <atomic>
 #include <bit>
 #include <cstddef>

@@ -4,6 +4,8 @@
 // An entry counts if its prefix is its segment's: the half that a split moved stays behind until it is overwritten.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <cstdint>
 
 namespace pmlab::indexes::detail::extendible {

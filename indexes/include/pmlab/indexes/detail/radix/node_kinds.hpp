@@ -1,6 +1,8 @@
 // The kinds of nodes of a radix tree, by their numbers.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <array>
 #include <cstddef>
 #include <new>

@@ -1,6 +1,8 @@
 // The words of a radix tree: parts of a key, and the word of a slot.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>

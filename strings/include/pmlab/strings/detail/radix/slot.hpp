@@ -10,6 +10,8 @@
 // only behind a skip of more than 127 bytes.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
