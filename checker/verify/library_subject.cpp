@@ -124,7 +124,7 @@ class pool_name {
     for (unsigned job = 0; job < most_jobs; ++job) std::remove(of_job(job).c_str());
   }
   [[nodiscard]] std::string of_job(unsigned job) const {
-    return path_ + (job == 0 ? "" : "-" + std::to_string(job)) + ".pool";
+    return job == 0 ? path_ + ".pool" : path_ + "-" + std::to_string(job) + ".pool";
   }
 
  private:
