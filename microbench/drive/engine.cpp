@@ -1,5 +1,6 @@
 #include "microbench/drive/engine.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/hash.hpp>
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/buffer.hpp>
 #include "bench/engine/summary.hpp"
@@ -21,6 +22,7 @@ namespace {
 
 constexpr double bytes_per_gib = 1073741824;
 constexpr double picoseconds_per_second = 1e12;
+constexpr std::uint64_t picoseconds_per_ns = 1000;
 constexpr std::uint64_t least_requests = 64;
 constexpr std::uint64_t most_times_longer = 10;
 constexpr double virtual_seconds = 0.1;
@@ -152,6 +154,27 @@ repetition repeat_case(const drive_case& c, target& on, std::uint64_t bytes, std
 
 namespace {
 
+double rate_of(const repetition& r) {
+  return static_cast<double>(r.requests) * picoseconds_per_second / static_cast<double>(r.time);
+}
+
+// Writes as the case does until the rate is steady, in rounds of `seconds`.
+settling settle(const run_options& options, const drive_case& c, target& on, double seconds) {
+  using clock = std::chrono::steady_clock;
+  const clock::time_point start = clock::now();
+  settling s;
+  std::vector<double> rates;
+  while (!s.reached && s.seconds < options.settle_seconds) {
+    // Places and content of a round are not those of the repetitions.
+    const std::uint64_t seed = mix_bits(++s.rounds);
+    rates.push_back(
+        rate_of(repeat_case(c, on, options.bytes, static_cast<std::uint64_t>(seconds * picoseconds_per_second), seed)));
+    s.reached = is_steady(rates);
+    s.seconds = std::chrono::duration<double>(clock::now() - start).count();
+  }
+  return s;
+}
+
 // Our repetitions and fio's take turns, so that a slow moment of the machine meets both.
 case_result measure(const run_options& options, const suite& s, const drive_case& c, target& on) {
   case_result result;
@@ -171,10 +194,17 @@ case_result measure(const run_options& options, const suite& s, const drive_case
   microbench::steadiness steady;
   const unsigned most = exact ? 1 : s.most_repetitions;
   on.prepare(c);
+  // A modelled drive is steady already.
+  if (options.settle_seconds > 0 && c.what == access::write && !exact) {
+    result.settled = settle(options, c, on, seconds);
+    if (!result.settled->reached)
+      result.notes.push_back(fmt::format("its rate was not steady after {:.0f} s of writes: give --settle more seconds",
+                                         result.settled->seconds));
+  }
   for (unsigned i = 0; i < most && !steady.enough; ++i) {
     const repetition r =
         repeat_case(c, on, options.bytes, static_cast<std::uint64_t>(seconds * picoseconds_per_second), i + 1);
-    const double rate = static_cast<double>(r.requests) * picoseconds_per_second / static_cast<double>(r.time);
+    const double rate = rate_of(r);
     per_second.push_back(rate);
     result.gib_per_s.push_back(rate * static_cast<double>(c.bytes) / bytes_per_gib);
     cpu.push_back(r.cpu_ns / static_cast<double>(r.requests));
@@ -193,13 +223,15 @@ case_result measure(const run_options& options, const suite& s, const drive_case
   }
   if (c.what == access::write) result.amplification = on.amplification();
   result.latency = microbench::figures_of(latencies);
+  for (const std::uint64_t picoseconds : latencies) result.latencies.record(picoseconds / picoseconds_per_ns);
   result.spread_percent = steady.spread_percent;
   result.steady = exact || steady.enough;
   return result;
 }
 
 double weight_of(const run_options& options, const suite& s, const drive_case& c) {
-  return s.least_repetitions * (s.seconds + (c.beside_fio && options.fio ? s.seconds + 0.3 : 0.0));
+  const double settles = c.what == access::write ? options.settle_seconds : 0;
+  return settles + s.least_repetitions * (s.seconds + (c.beside_fio && options.fio ? s.seconds + 0.3 : 0.0));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ struct run_options {
   device_spec device;
   std::uint64_t bytes = 0;  // bytes of a new device; at most so many of an existing one are used
   double spread_percent = 10;
+  double settle_seconds = 0;  // most seconds of writes before a case of writes, until the rate is steady; 0: none
   bool overwrite = false;
   std::optional<std::string> fio;  // its path; nothing: no comparison
 };

@@ -1,7 +1,9 @@
 // The result of measuring a case of a drive.
 #pragma once
 
+#include "bench/workload/latency_histogram.hpp"
 #include "microbench/drive/case.hpp"
+#include "microbench/drive/settling.hpp"
 #include "microbench/memory/result.hpp"
 
 #include <optional>
@@ -16,7 +18,9 @@ struct case_result {
   std::optional<std::string> skipped;  // why it was not measured; nothing below means anything then
   std::vector<double> gib_per_s;       // bandwidth of each repetition
   double requests_per_s = 0;
-  std::optional<double> cpu_ns;         // CPU time of this process for a request; nothing: the clock is virtual
+  std::optional<double> cpu_ns;     // CPU time of this process for a request; nothing: the clock is virtual
+  std::optional<settling> settled;  // nothing: it was measured at once
+  workload::latency_histogram latencies;
   microbench::latency_figures latency;  // from submission until it counts as done; all repetitions together
   std::optional<double> fio_requests_per_s;
   std::optional<double> over_fio;       // our requests a second over fio's: the median of the pairs of repetitions

@@ -14,6 +14,16 @@ using json = nlohmann::ordered_json;
 
 constexpr int schema = 1;
 
+json settling_to_json(const settling& s) {
+  return {{"rounds", s.rounds}, {"seconds", s.seconds}, {"reached", s.reached}};
+}
+
+json buckets_to_json(const workload::latency_histogram& latencies) {
+  json buckets = json::array();
+  latencies.for_each([&](std::uint64_t ns, std::uint64_t count) { buckets.push_back({ns, count}); });
+  return buckets;
+}
+
 json case_to_json(const run_options& options, const target& on, const case_result& r) {
   const bool measured = !r.skipped;
   json j;
@@ -35,6 +45,8 @@ json case_to_json(const run_options& options, const target& on, const case_resul
   j["steady"] = measured ? json(r.steady) : json(nullptr);
   j["requests_per_s"] = measured ? json(r.requests_per_s) : json(nullptr);
   j["latency_ns"] = measured ? microbench::latency_to_json(r.latency) : json(nullptr);
+  j["latency_buckets"] = measured ? buckets_to_json(r.latencies) : json(nullptr);
+  j["settling"] = r.settled ? settling_to_json(*r.settled) : json(nullptr);
   j["cpu_ns_per_request"] = or_null(r.cpu_ns);
   j["fio"] =
       r.fio_requests_per_s ? json{{"requests_per_s", *r.fio_requests_per_s}, {"ratio", *r.over_fio}} : json(nullptr);
@@ -78,9 +90,13 @@ bench::json_document results_to_json(const run_options& options, const run_recor
   document["kind"] = "drive";
   document["machine"] = std::move(facts);
   document["device"] = device_to_json(on);
-  document["options"] = {{"command", record.command}, {"suite", s.name},
-                         {"suite_title", s.title},    {"filter", or_null(record.filter)},
-                         {"bytes", options.bytes},    {"spread_percent", options.spread_percent}};
+  document["options"] = {{"command", record.command},
+                         {"suite", s.name},
+                         {"suite_title", s.title},
+                         {"filter", or_null(record.filter)},
+                         {"bytes", options.bytes},
+                         {"spread_percent", options.spread_percent},
+                         {"settle_seconds", options.settle_seconds}};
   document["cases"] = json::array();
   for (const case_result& r : report.results) document["cases"].push_back(case_to_json(options, on, r));
   document["remarks"] = report.remarks;

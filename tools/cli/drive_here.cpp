@@ -47,6 +47,7 @@ plan plan_of(const drive_request& asked) {
   p.options.bytes = asked.bytes.value_or(asked.device.modelled() ? default_model_bytes : default_bytes);
   p.options.overwrite = asked.overwrite;
   if (asked.spread_percent) p.options.spread_percent = *asked.spread_percent;
+  p.options.settle_seconds = asked.settle_seconds;
   p.options.fio = chosen_fio(asked);
   p.suite = drive::suite_of(asked.suite);
   if (!asked.filter.empty()) drive::filter_cases(p.suite, asked.filter);

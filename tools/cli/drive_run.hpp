@@ -15,6 +15,7 @@ struct drive_request {
   std::optional<std::uint64_t> bytes;  // the device has so many
   std::optional<bool> fio;             // to be measured beside it; nothing: if it is installed
   std::optional<double> spread_percent;
+  double settle_seconds = 0;
   std::string suite = "drive", filter, json;
   bool list = false, overwrite = false, quiet = false;
 };

@@ -48,7 +48,7 @@ void refuse_options_of_the_other_target(const CLI::App& app) {
       throw error(fmt::format("{} is about a memory, and --device is measured", option), "leave one of them out");
   if (has_device && is_given("--reuse"))
     throw error("--reuse is about a pool, and --device is measured", "leave it out, or give --overwrite");
-  for (const char* const option : {"--device-bytes", "--fio"})
+  for (const char* const option : {"--device-bytes", "--fio", "--settle"})
     if (!has_device && is_given(option))
       throw error(fmt::format("{} needs --device", option), "name one, for example --device memory");
 }
@@ -143,6 +143,11 @@ command add_microbench(CLI::App& program, const arguments& command_line) {
          [asked](const std::string& size) { asked->drive.bytes = bench::parse_bytes(size, "--device-bytes"); });
   parsed("--fio", "", "on | off: beside a file device, measure fio; on if fio is installed",
          [asked](const std::string& word) { asked->drive.fio = on_or_off(word, "--fio"); });
+  parsed(
+      "--settle", "",
+      "SECONDS: most time of writes before each case of writes, until the rate is steady; 0 if not given "
+      "(a modelled drive is steady)",
+      [asked](const std::string& seconds) { asked->drive.settle_seconds = bench::parse_factor(seconds, "--settle"); });
   text("--suite", asked->suite,
        "quick | paper | full | FILE.toml: the cases to measure; default: quick; "
        "for a device: quick | drive | full; default: drive");

@@ -82,6 +82,29 @@ class Drive(ProgramTest):
         self.assertIn("direct I/O", document["device"]["way"])
         self.assertEqual(document["device"]["blocks"] * document["device"]["block_bytes"], 8 << 20)
 
+    def test_latency_buckets(self):
+        for case in self.results_of("simulated:p4610", size="2G")["cases"]:
+            buckets, latency = case["latency_buckets"], case["latency_ns"]
+            self.assertEqual(sum(count for _, count in buckets), latency["samples"])
+            times = [ns for ns, _ in buckets]
+            self.assertEqual(times, sorted(set(times)))
+            mean = sum(ns * count for ns, count in buckets) / latency["samples"]
+            self.assertAlmostEqual(mean / latency["mean"], 1, delta=0.01)
+            self.assertAlmostEqual(times[-1] / latency["max"], 1, delta=0.01)
+
+    def test_writes_settle_before_they_are_measured(self):
+        document = self.results_of("memory", "--settle", "0.6", "--filter", "bytes=4096/depth=1")
+        self.assertEqual(document["options"]["settle_seconds"], 0.6)
+        settled = {case["case"]["operation"]: case["settling"] for case in document["cases"]}
+        self.assertIsNone(settled["read"])
+        self.assertGreater(settled["write"]["rounds"], 0)
+        self.assertGreater(settled["write"]["seconds"], 0)
+        if not settled["write"]["reached"]:
+            self.assertGreaterEqual(settled["write"]["seconds"], 0.6)
+            self.assertTrue(any("not steady" in note for case in document["cases"] for note in case["notes"]))
+        simulated = self.results_of("simulated:p4610", "--settle", "0.6", "--filter", "random-write/bytes=4096/depth=1", size="2G")
+        self.assertEqual({str(case["settling"]) for case in simulated["cases"]}, {"None"})
+
     def test_a_file_that_exists_needs_overwrite(self):
         with open(self.drive, "wb") as f:
             f.write(b"ten years of work" * 4096 * 200)
@@ -144,6 +167,8 @@ class Drive(ProgramTest):
                 (["--device", "memory", "--reuse"], ["--reuse is about a pool"]),
                 (["--device", "memory", "--fio", "on"], ["--fio on needs a file"]),
                 (["--device-bytes", "8M"], ["--device-bytes needs --device"]),
+                (["--settle", "3"], ["--settle needs --device"]),
+                (["--device", "memory", "--settle", "soon"], ["--settle", "soon"]),
                 (["--suite", "drive"], ["suite drive needs --device"])):
             with self.subTest(words=words):
                 self.assert_fails(2, parts, "microbench", *words)
