@@ -7,6 +7,8 @@
 #include "bench/input/reading_notes.hpp"
 #include "bench/input/text_encoding.hpp"
 #include "bench/input/text_lines.hpp"
+#include "bench/support/read_again.hpp"
+#include "bench/workload/trace_binary.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -48,9 +50,19 @@ void check_line(std::string_view line, const input::text_lines& lines) {
   if (!is_text) throw error(lines.place() + ": the line has control characters, so this is no text", lines_are_keys);
 }
 
+// Numbers of 8 bytes look like texts with zero bytes between them.
+void refuse_numbers(const input::input_bytes& bytes) {
+  const auto found = workload::detail::binary_format_of(bytes);
+  if (found == workload::trace_format::sosd_uint32 || found == workload::trace_format::sosd_uint64)
+    throw error("'" + bytes.path() + "' has keys of SOSD, which are numbers and no text", "give it to --trace");
+}
+
 // The different lines of a file, sorted. What is no key of its own is noted.
 std::vector<std::string> lines_of(const std::string& path) {
-  input::text_lines text(path, "the keys in");
+  refuse_pipe(path, "the file of keys", "each index reads it");
+  input::input_bytes bytes(path, "the keys in");
+  refuse_numbers(bytes);
+  input::text_lines text(std::move(bytes));
   std::vector<std::string> lines;
   std::uint64_t empty = 0;
   for (std::string_view line; text.next(line);) {

@@ -5,6 +5,7 @@
 #include <pmlab/base/suggest.hpp>
 #include <pmlab/media/persistence_domain.hpp>
 #include "bench/support/find_text.hpp"
+#include "bench/support/read_again.hpp"
 #include "bench/support/toml_file.hpp"
 
 #include <algorithm>
@@ -139,6 +140,7 @@ Profile parse_fields(std::string_view text, std::string_view file, std::span<con
 template <class Parse>
 auto load_profile(std::string_view name_or_path, std::span<const named_text> builtins, const std::string& kind,
                   const std::string& file, Parse&& parse) {
+  refuse_pipe(std::string(name_or_path), file, "it is read more than once");
   if (const auto found = find_text(name_or_path, builtins, file)) return parse(found->text, found->file);
   const std::vector<std::string_view> names = names_of(builtins);
   throw error("unknown " + kind + " '" + std::string(name_or_path) + "'",

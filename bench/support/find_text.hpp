@@ -5,6 +5,7 @@
 #include "bench/support/read_file.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,8 +25,10 @@ struct found_text {
 [[nodiscard]] inline std::optional<found_text> find_text(std::string_view name_or_path,
                                                          std::span<const named_text> builtins,
                                                          const std::string& what) {
+  constexpr std::size_t most_bytes = 1 << 20;
   std::string path(name_or_path);
-  if (path.ends_with(".toml") || path.find('/') != std::string::npos) return found_text{read_file(path, what), path};
+  if (path.ends_with(".toml") || path.find('/') != std::string::npos)
+    return found_text{read_file(path, what, most_bytes), path};
   for (const named_text& builtin : builtins)
     if (builtin.name == name_or_path) return found_text{std::string(builtin.text), path + ".toml", true};
   return std::nullopt;

@@ -1,18 +1,21 @@
 // Reads a whole text that a user names.
 #pragma once
 
+#include <pmlab/base/error.hpp>
 #include "bench/input/input_bytes.hpp"
 #include "bench/input/text_encoding.hpp"
 
 #include <cstddef>
+#include <limits>
 #include <string>
 
 namespace pmlab {
 
 // The text of the file at `path`, decompressed and without a byte order mark; `what` names it in errors: "suite file".
-// Throws pmlab::error: it cannot be read, is a directory, is damaged, or is no text in UTF-8 (input_bytes,
-// byte_order_mark).
-[[nodiscard]] inline std::string read_file(const std::string& path, const std::string& what) {
+// Throws pmlab::error: it cannot be read, is a directory, is damaged, is no text in UTF-8 (input_bytes,
+// byte_order_mark), or has more than `most` bytes, decompressed: a small file may become any number of them.
+[[nodiscard]] inline std::string read_file(const std::string& path, const std::string& what,
+                                           std::size_t most = std::numeric_limits<std::size_t>::max()) {
   input::input_bytes bytes(path, what);
   const std::size_t mark = input::byte_order_mark(bytes.start(), bytes.name());
   constexpr std::size_t block = 1 << 20;
@@ -21,6 +24,9 @@ namespace pmlab {
     text.resize(size + block);
     const std::size_t count = bytes.read(text.data() + size, block);
     size += count;
+    if (size > most)
+      throw error(bytes.name() + " has more than " + std::to_string(most) + " bytes, decompressed, which is too much",
+                  "check that it is the file that is meant");
     if (count > 0) continue;
     text.resize(size);
     return text.substr(mark);

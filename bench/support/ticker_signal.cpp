@@ -60,6 +60,11 @@ ticker::ticker(void (*tick)(void*), void* context) : running_(std::make_unique<r
 
 ticker::~ticker() {
   ring_every(0);
+  // A ring may still wait for another thread, which a busy machine has not let run. Ignoring it discards it; the action
+  // of before would end the process.
+  struct sigaction ignored {};
+  ignored.sa_handler = SIG_IGN;
+  ::sigaction(SIGALRM, &ignored, nullptr);
   ::sigaction(SIGALRM, &running_->action_before, nullptr);
   ::sigaltstack(&running_->stack_before, nullptr);
   current_tick = nullptr;

@@ -74,6 +74,24 @@ class Traces(ProgramTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn("is a pipe or a device", done.stderr)
 
+    def test_pipes_of_what_is_read_more_than_once(self):
+        pipe = self.file("pipe.toml")
+        os.mkfifo(pipe)
+        keys = f"strings(cceh,keys={pipe})"
+        for words in (("bench", "--index", keys), ("bench", "--index", keys, "--medium", "simulated:aep"),
+                      ("bench", "--index", "cceh", "--medium", "simulated:" + pipe),
+                      ("bench", "--index", "cceh", "--medium", "emulated:" + pipe),
+                      ("stores", "pairs", "--store", "kv_ssd", "--medium", "simulated:aep", "--device", "simulated:" + pipe),
+                      ("bench", "--index", "cceh", "--medium", "simulated:aep", "--trace", pipe)):
+            with self.subTest(words=words):
+                self.assert_fails(2, [pipe, "is a pipe or a device"], *words, "--quiet")
+
+    def test_a_small_file_that_becomes_a_large_one_is_refused(self):
+        bomb = self.write("bomb.toml", gzip.compress(b"#" * (64 << 20)))
+        for words in (("bench", "--index", "cceh", "--medium", "simulated:" + bomb), ("microbench", "--suite", bomb)):
+            with self.subTest(words=words):
+                self.assert_fails(2, [bomb, "bytes, decompressed"], *words)
+
     def test_files_of_keys_in_every_form_are_the_same_keys(self):
         keys = [b"key%d" % i for i in range(500)]
         text = b"\n".join(keys) + b"\n"
@@ -98,6 +116,8 @@ class Traces(ProgramTest):
         self.assert_fails(2, ["keys.txt:2", "bytes"], *bench(b"a\n" + b"x" * 70_000 + b"\n"))
         self.assert_fails(2, ["keys.txt", "no lines"], *bench(b""))
         self.assert_fails(2, ["keys.txt", "UTF-16", "iconv"], *bench("a\nb\n".encode("utf-16")))
+        with open(data("sosd.uint64"), "rb") as f:
+            self.assert_fails(2, ["keys.txt", "keys of SOSD", "--trace"], *bench(f.read()))
         self.assert_fails(2, ["keys.txt", "truncated gzip"], *bench(gzip.compress(b"a\nb\n" * 1000)[:-9]))
 
     def test_bad_traces(self):

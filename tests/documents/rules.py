@@ -61,7 +61,6 @@ RULES = [(re.compile(pattern), treatment) for pattern, treatment in [
     (r"examples/own_medium\.cpp|: \./own_medium", Elsewhere("tests/examples/examples_test.py")),
     (r"examples/(block_device|tiered_events)\.cpp|\./(block_device|tiered_events|kv_ssd) |examples/kv_ssd\.c",
      Elsewhere("tests/examples/examples_test.py")),
-    (r": journalctl ", Elsewhere("tests/examples/examples_test.py")),
     (r": (nbdinfo|nbdcopy|kill -9) ", Elsewhere("tests/examples/examples_test.py")),
     (r"PiBench build/", NotHere("PiBench is a program of others; tools/tests/pibench has its interface and these libraries")),
     (r"snakemake --", Elsewhere("tests/cluster/slurm_test.py")),
@@ -85,9 +84,7 @@ RULES = [(re.compile(pattern), treatment) for pattern, treatment in [
     (r"verify --subject", Elsewhere("checker/tests/verify/all_test.py")),
     (r"verify .*--scoreboard", Elsewhere("checker/tests/verify/scoreboard/command_test.py")),
     (r"verify --index NAME", Elsewhere("tests/scripts/adding_an_index_test.py")),
-    (r"libmine\.so --all > known", Run(long=True, status=1, stated="status 1")),
-    (r"libmine\.so --all --known", Run(long=True)),
-    (r"libmine\.so --performance", Run(long=True, status=1, stated="status 1")),
+    (r"libmine\.so --all ", Elsewhere("checker/tests/verify/all_test.py")),
     (r"verify --library", Run(long=True)),
     (r"verify .*--performance", Run(long=True)),
     (r"verify .*--exhaustive", Run({"--operations": "20", "--rounds": None})),
@@ -108,8 +105,9 @@ RULES = [(re.compile(pattern), treatment) for pattern, treatment in [
     (r"microbench .*--list", Run()),
     (r"microbench .*--prefetchers off", NotHere("needs root, and a night")),
     (r"microbench --device file:", Elsewhere("microbench/tests/drive/program_test.py")),
-    (r"microbench --device ", Run({"--filter": "read-latency"}, long=True)),
-    (r"microbench --medium simulated", Run({"--filter": "read-latency"}, long=True)),
+    (r"microbench --device ", Run({"--filter": "random-read"}, long=True)),
+    (r"microbench --medium simulated.*--suite quick", Run({"--filter": "read-latency"}, long=True)),
+    (r"microbench --medium simulated", Run({"--filter": "idle-read"}, long=True)),
     (r"microbench", Elsewhere("microbench/tests/memory/program_test.py")),
     (r"pmlab calibrate", Elsewhere("microbench/tests/memory/calibrate_test.py")),
 
@@ -119,7 +117,6 @@ RULES = [(re.compile(pattern), treatment) for pattern, treatment in [
     (r"pmlab run ", Run()),
     (r"pmlab merge", Elsewhere("tests/cluster/merge_test.py")),
     (r"pmlab compare", Run()),
-    (r"pmlab report --compare", Run(long=True)),
     (r"pmlab report", Elsewhere("tests/scripts/report_test.py")),
 
     # Pools.

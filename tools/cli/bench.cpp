@@ -15,6 +15,7 @@
 #include "bench/support/lists.hpp"
 #include "bench/support/machine.hpp"
 #include "bench/support/quantity.hpp"
+#include "bench/support/read_again.hpp"
 #include "bench/support/shell_form.hpp"
 
 #include <algorithm>
@@ -135,13 +136,8 @@ std::shared_ptr<const workload::trace> trace_of(const request& asked) {
   options.most_operations = bench::available_memory() / sizeof(workload::operation);
   options.seed = asked.options.seed;
   // The program that has the simulated machine reads it again.
-  for (const std::string& path : asked.traces) {
-    std::error_code unknown;
-    const auto status = std::filesystem::status(path == "-" ? "/dev/stdin" : path, unknown);
-    if (asked.options.medium.simulated && std::filesystem::exists(status) && std::filesystem::is_other(status))
-      throw error(fmt::format("trace '{}' is a pipe or a device, and on simulated media a trace is read twice", path),
-                  "give a file");
-  }
+  if (asked.options.medium.simulated)
+    for (const std::string& path : asked.traces) refuse_pipe(path, "trace", "on simulated media a trace is read twice");
   return std::make_shared<const workload::trace>(workload::read_trace(asked.traces, options));
 }
 

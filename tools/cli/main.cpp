@@ -153,7 +153,7 @@ int main(int count, char** values) {
     pmlab::cli::start_program(values);
     return pmlab::cli::end(pmlab::cli::run({values + 1, values + count}));
   } catch (const std::bad_alloc&) {
-    std::fputs("pmlab: error: this machine has no more memory; give fewer --records\n", stderr);
+    std::fputs("pmlab: error: this machine has no more memory; give fewer --records, or a part of the trace\n", stderr);
   } catch (const pmlab::error& e) {
     // The start failed: run() reports its own errors.
     return pmlab::cli::complain(e.what(), pmlab::cli::bad_input);

@@ -9,6 +9,7 @@
 #include "tools/pool/repair.hpp"
 #include "tools/pool/report.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/support/machine.hpp"
 #include "bench/support/output_file.hpp"
 #include "bench/support/quantity.hpp"
 #include "bench/support/read_file.hpp"
@@ -122,8 +123,9 @@ int dump(const given_options& given) {
 int load(const given_options& given) {
   pool::refuse_what_is_there(given.file);
   const bool from_input = given.text == "-";
-  const std::vector<pool::dumped_root> roots =
-      pool::parse_dump(read_file(from_input ? "/dev/stdin" : given.text, "dump"), from_input ? "stdin" : given.text);
+  // The text, and entries that are made from it.
+  const std::string text = read_file(from_input ? "/dev/stdin" : given.text, "dump", bench::available_memory() / 2);
+  const std::vector<pool::dumped_root> roots = pool::parse_dump(text, from_input ? "stdin" : given.text);
   const bench::index_description* const other = given.index.empty() ? nullptr : &bench::find_index(given.index);
   std::vector<pool::new_root> wanted;
   for (const pool::dumped_root& r : roots) {

@@ -203,6 +203,10 @@ TEST_F(input_files, a_whole_text_has_neither_mark_nor_compression) {
   EXPECT_EQ(read_file(write(""), "profile"), "");
   const std::string large(5'000'000, 'x');
   EXPECT_EQ(read_file(write(large), "profile"), large);
+  // A compressed file of any size is refused before it fills the memory.
+  EXPECT_EQ(read_file(write(gzip_of(large)), "profile", large.size()), large);
+  const std::string said = message_of([&] { (void)read_file(write(gzip_of(large)), "profile", large.size() - 1); });
+  EXPECT_NE(said.find("profile '" + folder_.file("file") + "' has more than 4999999 bytes"), std::string::npos) << said;
 }
 
 TEST(text_encoding, control_characters_are_no_text) {
