@@ -215,21 +215,23 @@ TEST(TieredAllocations, AReadThrowsOrAnswers) {
 
 // A cursor whose step found no memory goes on: behind the key whose value it was, or where it was.
 TEST(TieredAllocations, ACursorGoesOnBehindAStepWithoutMemory) {
-  splitmix64 random(9);
-  machine<logged> m;
-  auto db = m.open();
+  two_drives m(2048, 2048);
+  auto options = small_options();
+  options.most_sets = 1;
+  auto db = logged::open({.staging = m.staging, .capacity = m.capacity}, options, blocks::virtual_clock(m.time));
   content right;
-  std::uint64_t number = 0;
   auto t = db->table("t");
-  // Leaves with one set lie beside leaves with several.
-  for (int round = 0; round < 12; ++round) {
-    for (int i = 0; i < 12; ++i)
-      write_batch(*db, t, right, random, number,
-                  [&] { return "key" + std::to_string(100 + round % 3 * 30 + random.below(60)); });
-    if (round == 5) db->compact();
-  }
-  ASSERT_GT(db->stats().leaves, 2U);
-  ASSERT_GT(db->stats().leaf_sets, db->stats().leaves);
+  const auto put = [&](int n) {
+    const std::string key = "key" + std::to_string(1000 + n);
+    t.put(key, right[key] = std::string(n % 2 == 0 ? 200 : 500, static_cast<char>('a' + n % 26)));
+  };
+  for (int n = 0; n < 400; n += 2) put(n);
+  db->compact();
+  // The lower leaves get a set more than those behind them.
+  const auto more_sets = [&] { return db->stats().leaf_sets - db->stats().leaves; };
+  for (int i = 0; i < 120 && more_sets() == 0; ++i) put(1 + 2 * (i * 7 % 120));
+  ASSERT_GT(more_sets(), 0U);
+  ASSERT_LT(more_sets(), db->stats().leaves);
   for (const auto way : {stores::direction::forward, stores::direction::backward}) {
     std::vector<std::string> keys;
     for (const auto& [key, value] : right) keys.push_back(key);

@@ -369,6 +369,7 @@ TEST(TieredDamage, AStoreOnOneDriveWithoutItsHeader) {
     }
     options.read_only = false;
     options.format = true;
+    options.identity = {5, closes ? 6U : 7U};  // another store
     EXPECT_EQ(open()->table("t").get("key"), std::nullopt);
     options.format = false;
   }
