@@ -157,6 +157,71 @@ TYPED_TEST(fp_tree, P7_leaves_change_hands_under_readers) {
   }
 }
 
+// Readers of the last entries, while the next inserts make these move in their leaf.
+TYPED_TEST(fp_tree, F6_entries_that_move_in_their_leaf_are_found_once) {
+  if constexpr (!std::is_same_v<typename TypeParam::medium, crash_medium>) {
+    auto index = TypeParam::index::open(*this->under_.medium);
+    constexpr std::uint64_t keys = 30'000;
+    std::atomic<std::uint64_t> present{0};  // all keys below it
+    std::atomic<std::uint64_t> wrong{0};
+    std::thread reader([&] {
+      std::array<indexes::entry, parts::capacity> found;
+      for (std::uint64_t end = 0; end < keys;) {
+        end = present;
+        const std::uint64_t first = end < found.size() ? 0 : end - found.size();
+        for (std::uint64_t n = first; n < end; ++n) wrong += static_cast<std::uint64_t>(index.find(n) != ~n);
+        const std::size_t count = index.scan(first, found);
+        wrong += static_cast<std::uint64_t>(count < end - first);
+        for (std::size_t i = 0; i < count; ++i) wrong += static_cast<std::uint64_t>(found[i].key != first + i);
+      }
+    });
+    for (std::uint64_t n = 0; n < keys; ++n) {
+      EXPECT_EQ(index.insert(n, ~n), outcome::inserted);
+      present = n + 1;
+    }
+    reader.join();
+    EXPECT_EQ(wrong, 0U);
+    EXPECT_TRUE(index.check().ok());
+  }
+}
+
+// Leaves with every number of free slots, at random places.
+TEST(fp_tree_insert_plan, makes_room_beside_the_bitmap_and_stores_to_free_slots_only) {
+  random source(1);
+  std::uint64_t at_home = 0;
+  std::uint64_t moved = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    parts::leaf l{};
+    for (parts::slot& s : l.slots) s.key = source.next();
+    const auto free = static_cast<parts::slot_set>(source.next() & source.next() & parts::all_slots);
+    if (free == 0) continue;
+    const std::uint64_t key = source.next();
+    const parts::insert_plan plan = parts::plan_insert(l, key, free);
+    const parts::slot_set beside = parts::slots_of_line(0);
+    ASSERT_EQ(plan.stored & ~free, 0U);
+    ASSERT_NE(plan.stored >> plan.slot & 1U, 0U);
+    ASSERT_EQ(plan.moves & ~beside, 0U);
+    ASSERT_EQ(std::popcount(plan.stored), 1 + std::popcount(plan.moves));
+    if ((free & beside) != 0) {
+      ASSERT_EQ(plan.moves, 0U);
+      ASSERT_LT(plan.slot, parts::slots_beside_bitmap);
+      continue;
+    }
+    // Only where the line of the new entry is full with it, and all home lines are, does no entry make room.
+    if (plan.moves == 0) {
+      ASSERT_EQ(free & parts::slots_of_line(parts::line_of(plan.slot)) & ~plan.stored, 0U);
+    }
+    indexes::detail::for_each_slot(plan.moves, [&](std::size_t from) {
+      ASSERT_NE(plan.to[from], plan.slot);
+      ASSERT_NE(plan.stored >> plan.to[from] & 1U, 0U);
+      ++moved;
+      at_home += static_cast<std::uint64_t>(parts::line_of(plan.to[from]) == parts::home_line(l.slots[from].key));
+    });
+  }
+  EXPECT_GT(moved, 0U);
+  EXPECT_GT(at_home * 10, moved * 9);
+}
+
 // P9: the same with transactions tried first; here and on machines that have none.
 TYPED_TEST(fp_tree, P9_works_with_and_without_hardware_transactions) {
   using with = indexes::fp_tree<typename TypeParam::medium, sync::hardware_transactions>;
@@ -311,7 +376,7 @@ class fp_tree_halfway : public testing::Test {
     contents found;
     try {
       index_type::salvage(*under_.medium, "fp_tree",
-                          [&](std::uint64_t key, std::uint64_t value) { found[key] = value; });
+                          [&](std::uint64_t key, std::uint64_t value) { found.emplace(key, value); });
     } catch (const error& e) {
       std::printf("  %s\n", e.what());
     }
@@ -686,6 +751,77 @@ TEST_F(fp_tree_halfway, a_tree_without_seals_opens_and_stays_one) {
   EXPECT_EQ(salvaged(), model_);
   l.next.store(next);
   expect_sound();
+}
+
+// An insert that moves entries, between its stores: they are in their old slots, or in their new ones. With seals and
+// without.
+TEST_F(fp_tree_halfway, an_insert_that_moves_entries_is_whole_or_has_not_happened) {
+  fill(0);
+  for (const bool with_seals : {true, false}) {
+    if (!with_seals) take_seals_away();
+    parts::leaf& l = *leaf_at(0);
+    std::uint64_t moves = 0;
+    for (std::uint64_t key = with_seals ? 1 : 2; key < parts::capacity - 1; key += 2) {
+      std::array<std::uint64_t, parts::slots_beside_bitmap> beside;
+      for (std::size_t i = 0; i < beside.size(); ++i) beside[i] = l.slots[i].key.load();
+      const std::uint64_t before = l.bitmap.load();
+      {
+        auto index = index_type::open(*under_.medium);
+        ASSERT_EQ(index.insert(key, ~key), outcome::inserted);
+      }
+      const std::uint64_t after = l.bitmap.load();
+      const parts::slot_set left = parts::slots_in(before) & ~parts::slots_in(after);
+      moves += static_cast<std::uint64_t>(std::popcount(left));
+      ASSERT_EQ(left & ~parts::slots_of_line(0), 0U);
+      if (left != 0) {
+        for (std::size_t i = 0; i < beside.size(); ++i) ASSERT_EQ(l.slots[i].key.load(), beside[i]);
+      }
+      l.bitmap.store(before);
+      expect_sound();
+      l.bitmap.store(after);
+      model_[key] = ~key;
+      expect_sound();
+    }
+    EXPECT_GT(moves, 2U);
+  }
+}
+
+// The old words of an entry that has moved are still there: a salvage of the leaf gives its new value first.
+TEST_F(fp_tree_halfway, a_salvage_prefers_an_entry_that_has_moved_to_its_old_words) {
+  {
+    auto index = index_type::open(*under_.medium);
+    for (std::uint64_t key = 1; key <= 4; ++key) ASSERT_EQ(index.insert(key, 0), outcome::inserted);
+    for (std::uint64_t key = 1; key <= 4; ++key) {
+      ASSERT_EQ(index.update(key, 100 + key), outcome::updated);
+      model_[key] = 100 + key;
+    }
+  }
+  parts::leaf& l = *leaf_at(0);
+  ASSERT_NE(parts::slots_in(l.bitmap.load()) & parts::slots_of_line(0), parts::slots_of_line(0));
+  l.bitmap.store(~l.bitmap.load());
+  ASSERT_NE(refusal(), "");
+  const contents found = salvaged();
+  for (const auto& [key, value] : model_) EXPECT_EQ(found.at(key), value);
+}
+
+// A crash at every event of inserts that move entries, and of updates and erases among them.
+TEST(fp_tree_crash, of_inserts_that_move_entries) {
+  for (const std::uint64_t seed : seeds(1)) {
+    crash_options options;
+    options.seed = seed;
+    options.keys = key_set::anywhere;
+    options.key_count = 40;
+    options.operations = 120;
+    options.mix = {.insert = 50, .update = 10, .upsert = 10, .erase = 25};
+    options.one_operation_in = 1;
+    options.images_per_point = 64;
+    using index = indexes::fp_tree<crash_medium>;
+    crash_medium medium;
+    const crash_result result = crash_scenario<index, index, crash_medium>(options).run(medium);
+    EXPECT_EQ(result.violation, "") << "replay: " << replay_command(seed);
+    EXPECT_GT(result.crash_points, options.operations);
+    std::printf("  seed %llu: %s\n", static_cast<unsigned long long>(seed), result.describe().c_str());
+  }
 }
 
 // A crash at every event of joins and moves and of the end of a group, and operations after the recovery.

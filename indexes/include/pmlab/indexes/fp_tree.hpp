@@ -28,7 +28,7 @@
 // Differences from the paper:
 //  * Fingerprints can be computed from the keys, so they are kept in DRAM and recomputed by recovery. A search then
 //    reads the line of the entry alone, and a commit flushes no fingerprints.
-//  * Hash bits of a key choose its home line, one of the leaf's eight, where its entry is put if there is room (of
+//  * Hash bits of a key choose its home line, where its entry belongs: one of the seven lines without the bitmap (of
 //    random keys four in five are there). The word by which the search layer names a leaf also gives its address
 //    (fp_tree/group_table.hpp), so that a search prefetches the home line and the descriptor at the same time,
 //    and mostly waits for memory once. An entry may still be in any slot: the fingerprints locate it.
@@ -41,7 +41,9 @@
 //    nor the removal of an empty leaf has an allocation to log. Only a new group of leaves is published.
 //  * The word of a leaf's bitmap has a seal, a checksum of the bitmap and of the link beside it (L4). So a lost link is
 //    detected when the tree is opened, and a salvage finds the leaf again that it led to. It costs no flush.
-//  * Entries in the three slots beside the bitmap commit with one flush.
+//  * Entries in the three slots beside the bitmap commit with one flush. An insert that finds no free one there moves
+//    these entries to their home lines with its own (fp_tree/insert_plan.hpp), after LB+-tree [LB+-tree]: one fence
+//    for all, and the store of one bitmap word commits.
 //  * Values are eight bytes: an update replaces one in place. (The paper's update in another slot, whose bitmap store
 //    flips two bits, is for values that no single store can replace.)
 //  * Inner nodes are a B-link tree with version locks: a split never stops readers, and a failed transaction never
@@ -73,7 +75,9 @@
 #include <pmlab/indexes/detail/search_layer.hpp>
 #include <pmlab/indexes/fp_tree/check.hpp>
 #include <pmlab/indexes/fp_tree/descriptor.hpp>
+#include <pmlab/indexes/fp_tree/flush_slots.hpp>
 #include <pmlab/indexes/fp_tree/group_table.hpp>
+#include <pmlab/indexes/fp_tree/insert_plan.hpp>
 #include <pmlab/indexes/fp_tree/join.hpp>
 #include <pmlab/indexes/fp_tree/leaf.hpp>
 #include <pmlab/indexes/fp_tree/leaf_store.hpp>
@@ -152,8 +156,9 @@ class fp_tree {
   }
 
   // Adds (key, value). inserted; exists: the key is present and was left unchanged; full: no space, nothing changed.
-  // Durable on return. Two flushes and fences, or one of each if the entry's slot is beside the leaf's bitmap; a split
-  // writes a leaf and the line of the bitmap, and sometimes publishes a group of leaves.
+  // Durable on return. One flush and fence if there is room beside the leaf's bitmap; if not, two fences, and at most
+  // five lines: entries move, so that the next inserts find room there. A split writes a leaf and the line of the
+  // bitmap, and sometimes publishes a group of leaves.
   outcome insert(key_type key, value_type value) {
     return put(key, value, [](slot&) { return outcome::exists; });
   }
@@ -342,7 +347,7 @@ class fp_tree {
     const auto* const home = reinterpret_cast<const std::byte*>(store_.home_of(name));
     if (home == nullptr) [[unlikely]]
       return nullptr;
-    return home + detail::fp_tree::line_of(detail::fp_tree::home_slot_of(key)) * media::cache_line_bytes;
+    return home + detail::fp_tree::home_line(key) * media::cache_line_bytes;
   }
 
   void prefetch_home_line(leaf_name name, key_type key) const noexcept {
@@ -495,18 +500,32 @@ class fp_tree {
   // Adds an entry to a locked leaf that has a free slot and does not have the key.
   void add(descriptor& d, key_type key, value_type value) {
     const marks bytes = d.read_marks();
-    const std::size_t i = detail::fp_tree::slot_for(key, bytes.free());
     leaf& home = *d.home;
-    home.slots[i].value.store(value, std::memory_order_release);                            // (I1)
-    home.slots[i].key.store(key, std::memory_order_release);                                // (I2)
-    if (i >= detail::fp_tree::slots_beside_bitmap) media::persist(medium_, home.slots[i]);  // (I3)
-    const slot_set used = bytes.used() | (slot_set{1} << i);
-    home.bitmap.store(store_.bitmap_of(home, used), std::memory_order_release);  // (I4) commit
-    media::persist(medium_, home.bitmap);                                        // (I5)
-    // (I1), (I2) < (I3) < (I4): the bit never shows an incomplete entry. The first slots share the bitmap's line, in
-    // which the order of the stores is enough.
-    // (I4) < (I5) < unlock: the value that a reader returns is durable.
-    d.set_byte(i, detail::fp_tree::fingerprint_of(key));
+    // If all of them are used, their keys are read.
+    if ((bytes.free() & detail::fp_tree::slots_of_line(0)) == 0) media::annotate_read(medium_, home.slots[0]);
+    const detail::fp_tree::insert_plan plan = detail::fp_tree::plan_insert(home, key, bytes.free());
+    home.slots[plan.slot].value.store(value, std::memory_order_release);  // (I1)
+    home.slots[plan.slot].key.store(key, std::memory_order_release);      // (I2)
+    detail::for_each_slot(plan.moves, [&](std::size_t from) {
+      slot& to = home.slots[plan.to[from]];
+      to.value.store(home.slots[from].value.load(std::memory_order_relaxed), std::memory_order_release);  // (I3)
+      to.key.store(home.slots[from].key.load(std::memory_order_relaxed), std::memory_order_release);      // (I4)
+    });
+    if (detail::fp_tree::flush_slots(medium_, home, plan.stored)) medium_.fence();  // (I5)
+    const slot_set used = (bytes.used() | plan.stored) & ~plan.moves;
+    home.bitmap.store(store_.bitmap_of(home, used), std::memory_order_release);  // (I6) commit
+    media::persist(medium_, home.bitmap);                                        // (I7)
+    // (I1), (I2), (I3), (I4) < (I5) < (I6): the bitmap never shows an incomplete entry. The slots beside it share its
+    // line, in which the order of the stores is enough.
+    // (I6) is one word: a crash image has each entry that moves in its old slot or in its new one, never in both or in
+    // none. Until then nothing is stored to a slot that the bitmap in the medium shows.
+    // (I6) < (I7) < unlock: the value that a reader returns is durable. A slot that an entry left is used again when no
+    // crash brings the old bitmap back, and no sooner.
+    d.set_byte(plan.slot, detail::fp_tree::fingerprint_of(key));
+    detail::for_each_slot(plan.moves, [&](std::size_t from) {
+      d.set_byte(plan.to[from], detail::fp_tree::fingerprint_of(home.slots[from].key.load(std::memory_order_relaxed)));
+      d.set_byte(from, 0);
+    });
   }
 
   // Moves the upper half of a locked leaf, all of whose slots are entries, to a new leaf on its right, which is

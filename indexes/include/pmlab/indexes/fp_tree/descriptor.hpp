@@ -17,7 +17,6 @@ namespace pmlab::indexes::detail::fp_tree {
 
 using detail::bytes_per_word;
 using detail::fingerprint;
-using detail::fingerprint_of;
 using detail::hash_of;
 using detail::mark;
 using detail::mark_array;
@@ -25,16 +24,27 @@ using detail::mark_words;
 using detail::marks;
 static_assert(capacity == detail::marked_slots);
 
-// A slot whose line is the key's home line, by bits of the hash that are not in the fingerprint. All slots are equally
-// likely, so that a line is home to as many keys as it has room for.
-[[nodiscard]] constexpr std::size_t home_slot_of(std::uint64_t key) noexcept {
-  return (hash_of(key) & 0xffffffffU) * capacity >> 32;
+// The line where an entry of `key` belongs, by the hash: any but the bitmap's, whose slots are for entries on their way
+// (insert_plan.hpp). The others are equally likely.
+[[nodiscard]] constexpr std::size_t home_line(std::uint64_t key) noexcept {
+  // The product's upper half is a slot, its lower half evenly distributed again. Earlier releases had home slots beside
+  // the bitmap; where they had none this is their home line, so that searches in their leaves stay short.
+  const std::uint64_t product = (hash_of(key) & 0xffffffffU) * capacity;
+  const std::size_t line = line_of(product >> 32);
+  return line != 0 ? line : 1 + ((product & 0xffffffffU) * (lines_per_leaf - 1) >> 32);
 }
 
-// The slot of a new entry. REQUIRES: one is free. A free one in the home line; else one beside the bitmap, whose line
-// is written in any case, or else anywhere.
+// A byte of the hash, never 0, which marks a free slot. Keys of different home lines have different fingerprints: a
+// search that compares an entry of another key reads its own home line for that, nearly always.
+[[nodiscard]] constexpr fingerprint fingerprint_of(std::uint64_t key) noexcept {
+  constexpr std::uint64_t of_a_line = 255 / (lines_per_leaf - 1);
+  return static_cast<fingerprint>(1 + (home_line(key) - 1) * of_a_line + ((hash_of(key) >> 32) * of_a_line >> 8));
+}
+
+// The slot of an entry that moves to a leaf whose bitmap's line is written in any case. REQUIRES: one is free. A free
+// one in the home line; else one beside the bitmap, or else anywhere.
 [[nodiscard]] constexpr std::size_t slot_for(std::uint64_t key, slot_set free) noexcept {
-  const slot_set at_home = free & slots_of_line(line_of(home_slot_of(key)));
+  const slot_set at_home = free & slots_of_line(home_line(key));
   return static_cast<std::size_t>(std::countr_zero(at_home != 0 ? at_home : free));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pmlab/indexes/fp_tree/descriptor.hpp>
+#include <pmlab/indexes/fp_tree/flush_slots.hpp>
 #include <pmlab/indexes/fp_tree/leaf.hpp>
 #include <pmlab/indexes/fp_tree/leaf_store.hpp>
 #include <pmlab/media/medium.hpp>
@@ -53,18 +54,15 @@ void take_in(Medium& medium, const leaf_store<Medium>& store, descriptor& left, 
     left.set_byte(at, fingerprint_of(key));
     moved |= slot_set{1} << at;
   });
-  // The bitmap's line is flushed below, and no sooner.
-  for (std::size_t line = 1; line < lines_per_leaf; ++line)
-    if (const slot_set here = moved & slots_of_line(line); here != 0)
-      media::flush(medium, to.slots[static_cast<std::size_t>(std::countr_zero(here))]);  // (J3)
-  medium.fence();                                                                        // (J4)
-  to.bitmap.store(store.bitmap_of(to, old | moved), std::memory_order_release);          // (J5)
-  to.next.store(from.next.load(std::memory_order_relaxed), std::memory_order_release);   // (J6) commit
-  to.bitmap.store(store.bitmap_of(to, old | moved), std::memory_order_release);          // (J7)
-  medium.flush(&to, offsetof(leaf, slots));                                              // (J8)
-  medium.fence();                                                                        // (J9)
-  from.bitmap.store(store.bitmap_of(from, 0), std::memory_order_release);                // (J10)
-  media::persist(medium, from.bitmap);                                                   // (J11)
+  flush_slots(medium, to, moved);                                                       // (J3)
+  medium.fence();                                                                       // (J4)
+  to.bitmap.store(store.bitmap_of(to, old | moved), std::memory_order_release);         // (J5)
+  to.next.store(from.next.load(std::memory_order_relaxed), std::memory_order_release);  // (J6) commit
+  to.bitmap.store(store.bitmap_of(to, old | moved), std::memory_order_release);         // (J7)
+  medium.flush(&to, offsetof(leaf, slots));                                             // (J8)
+  medium.fence();                                                                       // (J9)
+  from.bitmap.store(store.bitmap_of(from, 0), std::memory_order_release);               // (J10)
+  media::persist(medium, from.bitmap);                                                  // (J11)
   // (J1), (J2) < (J3) < (J4) < (J5): a bit never shows an entry that is not whole. For the slots beside the bitmap the
   // order of the stores is enough.
   // (J5) < (J6): one line, so that no crash image lacks what has moved. One with (J5) alone has it twice (L3), as one

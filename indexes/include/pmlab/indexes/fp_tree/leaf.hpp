@@ -33,7 +33,9 @@ struct slot {
 //   63             32 31       30              0
 //   | check          | sealed | bits of slots  |
 //
-//   L1  A slot is an entry if its bit in the bitmap is set. Slots are in no order; no slot lies in two lines.
+//   L1  A slot is an entry if its bit in the bitmap is set. Slots are in no order; no slot lies in two lines. No two
+//       entries of a leaf have the same key. An insert may move entries from the bitmap's line to others: the store of
+//       the bitmap that sets their new bits clears the old ones, so that no crash image has one twice, or lacks it.
 //   L2  The leaves are a list by `next`, in ascending order of their keys.
 //   L3  After a crash a leaf may have entries that the next one has, too: those that a split moved there, or a join
 //       from there.

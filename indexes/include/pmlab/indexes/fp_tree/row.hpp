@@ -24,13 +24,26 @@ void fill(Medium& medium, const leaf_store<Medium>& store, descriptor& d, std::s
   leaf& home = *d.home;
   d.clear_marks();
   slot_set taken = 0;
-  for (const entry& e : entries) {
-    const std::size_t at = slot_for(e.key, all_slots & ~taken);
+  const auto put = [&](const entry& e, slot_set free) {
+    const auto at = static_cast<std::size_t>(std::countr_zero(free));
     home.slots[at].key.store(e.key, std::memory_order_relaxed);
     home.slots[at].value.store(e.value, std::memory_order_relaxed);
     d.set_byte(at, fingerprint_of(e.key));
     taken |= slot_set{1} << at;
-  }
+  };
+  // Entries whose home lines are full wait until all others have their places. The slots beside the bitmap are the last
+  // choice: free ones make the next inserts cheap.
+  slot_set waiting = 0;
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (const slot_set free = slots_of_line(home_line(entries[i].key)) & ~taken; free != 0)
+      put(entries[i], free);
+    else
+      waiting |= slot_set{1} << i;
+  for_each_slot(waiting, [&](std::size_t i) {
+    const slot_set free = all_slots & ~taken;
+    const slot_set elsewhere = free & ~slots_of_line(0);
+    put(entries[i], elsewhere != 0 ? elsewhere : free);
+  });
   home.bitmap.store(store.bitmap_of(home, taken), std::memory_order_relaxed);
   const auto width = static_cast<std::size_t>(std::bit_width(taken));
   // (N1) before the caller's fence, and that before the list leads to the leaf.

@@ -141,7 +141,10 @@ class salvager {
     const auto after = lost.above ? std::upper_bound(lows_.begin(), lows_.end(), *lost.above) : lows_.begin();
     const leaf& l = *medium_.resolve(lost.at);
     std::uint64_t given = 0;
-    for (const slot& s : l.slots) {
+    // Backwards: an entry that an insert moved away from the bitmap's line left its words there, with a value that may
+    // be older. The caller keeps the first of two.
+    for (std::size_t i = capacity; i-- > 0;) {
+      const slot& s = l.slots[i];
       const key_type key = s.key.load(std::memory_order_acquire);
       if ((lost.above && key <= *lost.above) || (after != lows_.end() && key >= *after)) continue;
       function_(key, s.value.load(std::memory_order_acquire));
@@ -161,9 +164,9 @@ class salvager {
   std::vector<overwritten_leaf> overwritten_;
 };
 
-// Calls function(key, value) for each entry of the tree whose groups begin at `root_word`, first for its list; an
-// entry that a split was moving is passed twice (L3). Changes nothing. Throws corruption afterwards if there was any
-// damage.
+// Calls function(key, value) for each entry of the tree whose groups begin at `root_word`, first for its list. An entry
+// that a split was moving is passed twice (L3), and so may be one of a leaf whose bitmap is overwritten: mostly with
+// the newer value first. Changes nothing. Throws corruption afterwards if there was any damage.
 template <class Medium, class Function>
 void salvage(const Medium& medium, std::uint64_t root_word, Function&& function) {
   salvager<Medium, std::remove_reference_t<Function>>(medium, root_word, function).run();
