@@ -34,6 +34,18 @@ std::uint64_t pmlab_machine_now() noexcept;
 void pmlab_machine_begin_timing() noexcept;
 void pmlab_machine_end_timing() noexcept;
 
+// ---- several hosts on one memory ----
+
+// How many there are, and the number of the one that the calling fiber runs on.
+unsigned pmlab_machine_hosts() noexcept;
+unsigned pmlab_machine_host() noexcept;
+// Whether the line of `address` is the same for all hosts.
+bool pmlab_machine_is_coherent(const void* address) noexcept;
+// A compare-exchange by the device, atomic for all hosts. `expected` becomes the value that was there; true: equal, and
+// `desired` was stored.
+bool pmlab_machine_device_exchange(std::uint64_t* word, std::uint64_t* expected, std::uint64_t desired,
+                                   const void* caller) noexcept;
+
 // ---- the medium `simulated`: memories of the machine, by handles ----
 
 // `current`: the memory that the machine observes, nullptr if there is none.
@@ -47,6 +59,8 @@ std::size_t pmlab_memory_allocated(const void* memory) noexcept;
 
 // Blocks: nullptr if there is no room; reserved ones go back by cancel, or are kept by a publication.
 void* pmlab_memory_reserve(void* memory, std::size_t bytes, std::size_t alignment) noexcept;
+// The same in the coherent part of a memory that several hosts share; anywhere, if that has no room or all is alike.
+void* pmlab_memory_reserve_coherent(void* memory, std::size_t bytes, std::size_t alignment) noexcept;
 void pmlab_memory_cancel(void* memory, void* block) noexcept;
 
 // The medium in DRAM of an index on the machine: false: it shall have no room for the next block.

@@ -63,6 +63,11 @@ class simulated {
       if (block != nullptr) add(keep, block, bytes);
       return block;
     }
+    [[nodiscard]] void* allocate_coherent(std::size_t bytes, std::size_t alignment) {
+      void* const block = pmlab_memory_reserve_coherent(medium_.memory_, bytes, alignment);
+      if (block != nullptr) add(keep, block, bytes);
+      return block;
+    }
     void store(std::atomic<std::uint64_t>& word, std::uint64_t value) { add(stored, &word, value); }
     void release(void* block, std::size_t bytes) { add(released, block, bytes); }
 
@@ -122,7 +127,28 @@ class simulated {
   void begin_operation() noexcept { pmlab_machine_begin_timing(); }
   void end_operation() noexcept { pmlab_machine_end_timing(); }
 
+  // ---- several hosts (media/hosts.hpp) ----
+
+  static constexpr bool shared_by_hosts = true;
+  [[nodiscard]] unsigned hosts() const noexcept { return pmlab_machine_hosts(); }
+  [[nodiscard]] unsigned host() const noexcept { return pmlab_machine_host(); }
+  [[gnu::noinline]] void refresh(const void* address, std::size_t bytes) noexcept {
+    if (hosts() == 1 || pmlab_machine_is_coherent(address)) return;
+    constexpr unsigned clflushopt = 1, mfence = 1;
+    const void* const caller = __builtin_return_address(0);
+    media::for_each_line(address, bytes, [caller](std::uintptr_t line) {
+      pmlab_machine_flush(reinterpret_cast<const void*>(line), clflushopt, caller);
+    });
+    pmlab_machine_fence(mfence, caller);
+  }
+  [[gnu::noinline]] bool device_compare_exchange(std::atomic<std::uint64_t>& word, std::uint64_t& expected,
+                                                 std::uint64_t desired) noexcept {
+    return pmlab_machine_device_exchange(reinterpret_cast<std::uint64_t*>(&word), &expected, desired,
+                                         __builtin_return_address(0));
+  }
+
   [[nodiscard]] media::root named_root(std::string_view name, std::string_view layout, std::uint64_t version) {
+    see_roots();
     const std::scoped_lock lock(mutex_);
     auto& table = *reinterpret_cast<media::root_table*>(start_ + roots_at);
     return table.find_or_add(name, layout, version, [this](const media::root_entry& e) { media::persist(*this, e); });
@@ -132,6 +158,11 @@ class simulated {
 
  private:
   static constexpr std::size_t roots_at = 4096;  // persistent_memory::roots_at
+
+  // Those that other hosts have added.
+  [[gnu::noinline]] void see_roots() noexcept {
+    if (hosts() > 1) refresh(start_ + roots_at, sizeof(media::root_table));
+  }
 
   void start() {
     start_ = static_cast<char*>(pmlab_memory_start(memory_));

@@ -2,6 +2,7 @@
 #include "checker/verify/campaign.hpp"
 #include "checker/verify/child_run.hpp"
 #include "checker/verify/elapsed.hpp"
+#include "checker/verify/hosts/host_round.hpp"
 #include "checker/verify/library_subject.hpp"
 #include "checker/verify/volume.hpp"
 #include <pmlab/base/hash.hpp>
@@ -145,6 +146,11 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   round.seed = seed;
   if (round.how == search::random && options.schedule_follows_seed) round.schedule_seed = seed;
   round.crashes = options.crashes && kind != 1;
+  if (round.hosts) {
+    round.branching = seed % 16 == 4;
+    round.store_buffers = has_store_buffers(round, options.order);
+    return host_round_of(round);
+  }
   // A store whose drive is in use, and few operations on few keys: its space is collected beside them.
   const bool is_in_use = seed % 16 == 5 && subject.fills_up;
   if (is_in_use) {
@@ -279,6 +285,7 @@ campaign_options replay_of(const round_options& round, std::uint64_t before) {
   replay.round.kills = round.kills;
   replay.round.pauses = round.pauses;
   replay.round.steps = round.steps;
+  replay.round.hosts = round.hosts;
   replay.crashes = round.crashes;
   replay.schedules = many;
   replay.mixed = replay.schedule_follows_seed = !many;
@@ -328,6 +335,32 @@ void find_replay(const subject& kind, violation& found) {
   }
 }
 
+void find_decisive_miss(const subject& kind, violation& found) {
+  // One that waits for ever misses as many as there are.
+  if (!found.round.hosts || found.what.starts_with("no end")) return;
+  constexpr std::uint64_t most = 1 << 16;
+  const auto shows = [&](std::uint64_t misses) {
+    violation tried = found;
+    tried.round.hosts->most_misses = misses;
+    child_outcome outcome = run_replay(kind, tried, 0, seconds_of_replay);
+    if (!outcome.violated) return false;
+    found.what = std::move(outcome.what);
+    found.history = std::move(outcome.history);
+    found.round.hosts->most_misses = misses;
+    return true;
+  };
+  if (shows(0)) return;
+  std::uint64_t few = 0, enough = 1;
+  for (; !shows(enough); enough *= 2) {
+    if (enough >= most) return;
+    few = enough;
+  }
+  while (enough - few > 1) {
+    const std::uint64_t middle = few + (enough - few) / 2;
+    (shows(middle) ? enough : few) = middle;
+  }
+}
+
 campaign_result run_campaign(const subject& kind, const campaign_options& options,
                              const std::function<void(const round_counts&, double)>& progress) {
   campaign_result result;
@@ -368,6 +401,7 @@ campaign_result run_campaign(const subject& kind, const campaign_options& option
       shorten(kind, shorter, options.shrink_seconds);
       if (is_the_same(run_replay(kind, shorter, 0, seconds_of_replay), shorter)) result.found = std::move(shorter);
     }
+    if (options.finds_miss && result.found->replayed_behind == 0) find_decisive_miss(kind, *result.found);
   }
   result.seconds = seconds_since(start);
   return result;

@@ -44,6 +44,7 @@ struct campaign_options {
   std::uint64_t rounds = 0;    // 0: as many as the budget allows
   unsigned jobs = 1;           // processes that have rounds at the same time
   double shrink_seconds = 20;  // for making the history of a violation shorter
+  bool finds_miss = true;      // with several hosts: find_decisive_miss of a violation
   // Called with each violation, before its replay is tried and its history is made shorter. True: the search goes on
   // with the next seed, for the rest of its budget or rounds. Empty: the first one ends it. Not for a bounded search.
   std::function<bool(const violation&)> goes_on{};
@@ -70,6 +71,10 @@ void find_replay(const subject& kind, violation& found);
 // Leaves operations of the round out, first many at a time, as long as the violation remains, each time in a process
 // that has run no round before.
 void shorten(const subject& kind, violation& found, double seconds);
+
+// Lets as few loads as the violation takes miss a store of another host, from the first one on: so the last of these,
+// which the report names, is one that it needs. Nothing, if the round has one host. Takes some seconds.
+void find_decisive_miss(const subject& kind, violation& found);
 
 // `progress` (may be empty) is called with the current counts, a few times a second. Never crashes or hangs itself,
 // with any index. Call it before any thread is made.

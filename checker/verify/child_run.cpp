@@ -7,6 +7,7 @@
 #include "checker/verify/crash_explorer.hpp"
 #include "checker/verify/crashed_process.hpp"
 #include "checker/verify/elapsed.hpp"
+#include "checker/verify/hosts/host_round.hpp"
 #include "checker/verify/library_subject.hpp"
 #include "checker/verify/prefix_round.hpp"
 #include "checker/verify/reached_code.hpp"
@@ -248,7 +249,8 @@ void watch_over_child() {
   ::setitimer(ITIMER_REAL, &every_tick, nullptr);
 }
 
-std::unique_ptr<runner> make_runner(const subject& kind) {
+std::unique_ptr<runner> make_runner(const subject& kind, const round_options& first) {
+  if (first.hosts) return std::make_unique<host_runner>(kind, board->counts, end_child);
   if (kind.volume != nullptr) return std::make_unique<volume_runner>(kind, board->counts, end_child);
   if (kind.prefix != nullptr) return std::make_unique<prefix_runner>(kind, board->counts, end_child);
   return std::make_unique<index_runner>(kind, board->counts, end_child);
@@ -284,10 +286,11 @@ void run_rounds(const subject& kind, const std::function<bool(std::uint64_t, rou
   simulator::the_machine().on_violation = [](const std::string& what) { end_child(what); };
   if (const reached_code* const code = code_of(kind)) simulator::the_machine().record(code->object());
   try {
-    const std::unique_ptr<runner> rounds = make_runner(kind);
-    rounds->on_history = [](const std::string& history) { board->history.put(history); };
     round_options options;
-    if (next(0, options)) warm_up(*rounds, options);
+    const bool any = next(0, options);
+    const std::unique_ptr<runner> rounds = make_runner(kind, options);
+    rounds->on_history = [](const std::string& history) { board->history.put(history); };
+    if (any) warm_up(*rounds, options);
     for (std::uint64_t number = 0; next(number, options); ++number) {
       if (real_now() >= deadline_of_child) break;
       board->round = number;

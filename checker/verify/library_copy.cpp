@@ -17,32 +17,11 @@
 namespace pmlab::verify {
 namespace {
 
-// The file of the copy. The loader has it when it is loaded: its name may go then.
-class copied_file {
- public:
-  explicit copied_file(const std::string& path) : at_(std::filesystem::temp_directory_path() / name_of_next()) {
-    std::error_code failed;
-    std::filesystem::copy_file(path, at_, std::filesystem::copy_options::overwrite_existing, failed);
-    if (failed) throw error("cannot copy " + path + ": " + failed.message(), "free some space in the temporary folder");
-    std::filesystem::permissions(at_, std::filesystem::perms::owner_all, failed);
-  }
-  copied_file(const copied_file&) = delete;
-  copied_file& operator=(const copied_file&) = delete;
-  ~copied_file() {
-    std::error_code ignored;
-    std::filesystem::remove(at_, ignored);
-  }
-  [[nodiscard]] const std::filesystem::path& path() const noexcept { return at_; }
-
- private:
-  // Another one for each copy: the loader returns a library that it has under a name.
-  [[nodiscard]] static std::string name_of_next() {
-    static unsigned copies = 0;
-    return "pmlab-" + std::to_string(::getpid()) + "-" + std::to_string(++copies) + "-copy.so";
-  }
-
-  std::filesystem::path at_;
-};
+// Another one for each copy: the loader returns a library that it has under a name.
+std::string name_of_next() {
+  static unsigned copies = 0;
+  return "pmlab-" + std::to_string(::getpid()) + "-" + std::to_string(++copies) + "-copy.so";
+}
 
 template <class T>
 T read_at(const std::vector<char>& bytes, std::size_t at) {
@@ -84,11 +63,23 @@ void make_symbols_its_own(const std::filesystem::path& path) {
 
 }  // namespace
 
+private_copy::private_copy(const std::string& path) : at_(std::filesystem::temp_directory_path() / name_of_next()) {
+  std::error_code failed;
+  std::filesystem::copy_file(path, at_, std::filesystem::copy_options::overwrite_existing, failed);
+  if (failed) throw error("cannot copy " + path + ": " + failed.message(), "free some space in the temporary folder");
+  std::filesystem::permissions(at_, std::filesystem::perms::owner_all, failed);
+  make_symbols_its_own(at_);
+  originals()[at_.string()] = path;
+}
+
+private_copy::~private_copy() {
+  std::error_code ignored;
+  std::filesystem::remove(at_, ignored);
+}
+
 pibench::library fresh_copy(const std::string& path) {
   // The loader knows a library by its file.
-  const copied_file copy(path);
-  make_symbols_its_own(copy.path());
-  originals()[copy.path().string()] = path;
+  const private_copy copy(path);
   return pibench::library(copy.path().string(), path);
 }
 

@@ -3,9 +3,24 @@
 
 #include <pmlab/pibench/library.hpp>
 
+#include <filesystem>
 #include <string>
 
 namespace pmlab::verify {
+
+// A copy of a shared object in a file of its own, whose symbols are its own too. The loader has it when it is loaded:
+// the file goes with this. Throws pmlab::error: it cannot be copied.
+class private_copy {
+ public:
+  explicit private_copy(const std::string& path);
+  private_copy(const private_copy&) = delete;
+  private_copy& operator=(const private_copy&) = delete;
+  ~private_copy();
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return at_; }
+
+ private:
+  std::filesystem::path at_;
+};
 
 // The same library again, with variables of its own that nothing has touched. Inline variables, and statics of inline
 // functions, are such, too: the loader has one of each per process where its symbol is unique (STB_GNU_UNIQUE), so the

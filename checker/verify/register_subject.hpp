@@ -76,6 +76,8 @@ bool register_subject(bool is_mutant = false) {
   part.loads = indexes::loadable_index<index>;
   part.is_mutant = is_mutant;
   part.keeps_room = Compiled.keeps_room;
+  if constexpr (requires { index::shared_by_hosts; }) part.shared_by_hosts = index::shared_by_hosts;
+  if constexpr (requires { index::is_bounded; }) part.fills_up = index::is_bounded;
   if constexpr (requires(std::uint64_t hash) { index::key_of_hash(hash); })
     part.key_of_hash = [](std::uint64_t hash) { return index::key_of_hash(hash); };
 #if defined(PMLAB_SIMULATED)

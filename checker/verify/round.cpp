@@ -136,11 +136,11 @@ auto index_runner::with_dram(Work&& work) {
 }
 
 // A change that DRAM was refused for has not happened: as one that finds the medium full.
-answer index_runner::perform_or_refuse(const step& s) {
-  if (is_read(s.what)) return with_dram([&] { return target_->perform(s); });
+answer index_runner::perform_or_refuse(target& index, const step& s) {
+  if (is_read(s.what)) return with_dram([&] { return index.perform(s); });
   const std::uint64_t refused = simulator::the_machine().limit_of_heap().refusals();
   try {
-    return target_->perform(s);
+    return index.perform(s);
   } catch (const std::bad_alloc&) {
     if (simulator::the_machine().limit_of_heap().refusals() == refused) throw;
     return {indexes::outcome::full, {}};
@@ -150,12 +150,13 @@ answer index_runner::perform_or_refuse(const step& s) {
 // "" or the violation in its result.
 std::string index_runner::perform(unsigned thread, const planned_step& s, buffer& scanned) {
   simulator::machine& machine = simulator::the_machine();
+  target& index = target_of(thread);
   std::string wrong;
   const std::uint64_t refused = refusals();
   if (s.scan_length != 0) {
     const std::span<indexes::entry> out = std::span(scanned).first(std::min(s.scan_length, scanned.size()));
     machine.quietly([&] { history_->scan_called(thread, s.what.key); });
-    const std::size_t count = with_dram([&] { return target_->scan(s.what.key, out); });
+    const std::size_t count = with_dram([&] { return index.scan(s.what.key, out); });
     machine.quietly([&] { wrong = history_->scan_returned(thread, s.what.key, out.size(), out.first(count)); });
   } else if (s.iterates) {
     std::vector<std::uint64_t> keys;
@@ -163,7 +164,7 @@ std::string index_runner::perform(unsigned thread, const planned_step& s, buffer
       keys.resize(2 * history_->keys().size());
       history_->iterate_called(thread);
     });
-    const std::size_t count = with_dram([&] { return target_->iterate(keys); });
+    const std::size_t count = with_dram([&] { return index.iterate(keys); });
     machine.quietly([&] {
       wrong = history_->iterate_returned(thread, std::span(keys).first(std::min(count, keys.size())));
       std::vector<std::uint64_t>().swap(keys);
@@ -174,14 +175,14 @@ std::string index_runner::perform(unsigned thread, const planned_step& s, buffer
       found.resize(s.batch.size());
       history_->batch_called(thread, s.batch);
     });
-    with_dram([&] { target_->find_batch(s.batch, found); });
+    with_dram([&] { index.find_batch(s.batch, found); });
     machine.quietly([&] {
       wrong = history_->batch_returned(thread, s.batch, found);
       std::vector<std::optional<std::uint64_t>>().swap(found);
     });
   } else if (!s.load.empty()) {
     machine.quietly([&] { history_->load_called(thread, s.load); });
-    const std::size_t done = with_dram([&] { return target_->load(s.load); });
+    const std::size_t done = with_dram([&] { return index.load(s.load); });
     machine.quietly([&] {
       wrong = history_->load_returned(thread, done);
       if (wrong.empty() && done != s.load.size())
@@ -190,7 +191,7 @@ std::string index_runner::perform(unsigned thread, const planned_step& s, buffer
     });
   } else {
     machine.quietly([&] { history_->called(thread, s.what); });
-    const answer got = perform_or_refuse(s.what);
+    const answer got = perform_or_refuse(index, s.what);
     machine.quietly([&] {
       wrong = history_->returned(thread, s.what, got);
       if (wrong.empty() && got.changed == indexes::outcome::full)

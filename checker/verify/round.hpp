@@ -29,12 +29,12 @@ struct index_round {
   static constexpr std::uint64_t accesses_of_a_step = 0;  // each step allows its own
 };
 
-class index_runner final : public round_runner<index_round> {
+class index_runner : public round_runner<index_round> {
  public:
   index_runner(const subject& kind, round_counts& counts, std::function<void(const std::string&)> violated);
   ~index_runner() override;
 
- private:
+ protected:
   std::string plan() override;
   bool know_content() override;
   void make_explorer() override;
@@ -47,13 +47,16 @@ class index_runner final : public round_runner<index_round> {
   void end_exploring() override;
   void check_live() override;
   void check_closed() override;
+  // The index as `thread` has it open.
+  [[nodiscard]] virtual target& target_of(unsigned /*thread*/) noexcept { return *target_; }
 
+ private:
   [[nodiscard]] growth try_growth(const std::vector<std::uint64_t>& keys);
   void prepare();
   void work_where_it_crashed();
   template <class Work>
   auto with_dram(Work&& work);
-  [[nodiscard]] answer perform_or_refuse(const step& s);
+  [[nodiscard]] answer perform_or_refuse(target& index, const step& s);
   [[nodiscard]] std::string has_no_right_to_be_full(std::uint64_t refusals_before) const;
   [[nodiscard]] std::uint64_t refusals() const;
 

@@ -1,6 +1,7 @@
 // What the rounds of a process have done so far.
 #pragma once
 
+#include "checker/simulator/machine/hosts.hpp"
 #include "checker/verify/complete_counts.hpp"
 #include "checker/verify/crash_explorer.hpp"
 
@@ -14,6 +15,7 @@ struct round_counts {
   std::uint64_t accesses = 0;
   std::uint64_t schedules = 0;  // rounds of more than one thread
   complete_counts complete{};
+  simulator::host_counts hosts{};  // rounds with several hosts have them
 
   // Adds what another process has done. No search of every state is divided.
   round_counts& operator+=(const round_counts& other) noexcept {
@@ -21,6 +23,7 @@ struct round_counts {
     rounds += other.rounds;
     accesses += other.accesses;
     schedules += other.schedules;
+    hosts += other.hosts;
     return *this;
   }
 };

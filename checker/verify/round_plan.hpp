@@ -1,6 +1,7 @@
 // The plan of a round: its keys, the initial entries, and the operations of each thread.
 #pragma once
 
+#include "checker/simulator/machine/hosts.hpp"
 #include "checker/simulator/machine/space_limit.hpp"
 #include "checker/verify/image_judge.hpp"
 #include "checker/verify/operations.hpp"
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -57,6 +59,8 @@ struct round_options {
   bool crashes = true;
   crash_options crash{};
   flush_profile* profile = nullptr;  // counts flushes and fences; without crashes, with one thread
+  // The threads are on several hosts, in turn; their seed is not used. Without crashes. Nothing: there is one.
+  std::optional<simulator::host_options> hosts{};
 
   // The number of operations in all.
   [[nodiscard]] std::size_t all_operations() const noexcept { return (1 + reopenings) * threads * operations; }

@@ -64,10 +64,14 @@ class round_runner : public runner {
   virtual void make_explorer();
   // The history of a phase that begins with the content `known_`.
   [[nodiscard]] virtual std::unique_ptr<typename Kind::model> make_history() const = 0;
+  // A phase is about to begin on the machine: further options of it.
+  virtual void set_machine(simulator::machine_options& /*how*/) {}
   // Returns the explorer, which is to observe the phase.
   virtual simulator::persistence_observer& begin_explorer(const crash_options& how);
   // `target_` is open; the threads have not begun.
   virtual void begin_phase() {}
+  // On a thread, which has done nothing yet.
+  virtual void begin_thread(unsigned /*thread*/) {}
   [[nodiscard]] virtual buffer make_buffer() const { return {}; }
   // "" or the violation in its result.
   virtual std::string perform(unsigned thread, const typename Kind::step& s, buffer& data) = 0;
@@ -161,6 +165,7 @@ void round_runner<Kind>::drive(unsigned thread) {
   // Made and filled unwatched: it is the driver's, not the subject's.
   buffer data;
   machine.quietly([&] { data = make_buffer(); });
+  begin_thread(thread);
   for (const typename Kind::step& s : phases_[phase_][thread]) {
     if (options_->profile != nullptr) options_->profile->operation_begins();
     if (schedule_ != nullptr) schedule_->operation_begins();
@@ -198,6 +203,7 @@ void round_runner<Kind>::run_until_crash() {
   how.who = schedule.get();
   how.store_buffers = store_buffers_of(options);
   how.access_limit = Kind::accesses_of_opening + options.threads * options.operations * Kind::accesses_of_a_step;
+  set_machine(how);
   machine.begin(how);
   machine.use(&memory_);
   if (options.profile != nullptr) options.profile->begin();

@@ -1,5 +1,6 @@
 // The indexes that can be verified.
 #include "checker/verify/subjects.hpp"
+#include "checker/verify/library_copy.hpp"
 #include "checker/verify/prefix.hpp"
 #include "checker/verify/register_subject.hpp"
 #include "checker/verify/silent_stdout.hpp"
@@ -37,8 +38,10 @@ std::deque<combination>& combinations() {
 
 // The registration of the shared object that was loaded last.
 struct registered {
-  std::string subject;
+  std::string subject{};
   bool anything = false;
+  std::string object{};              // its path
+  verify::subject* apart = nullptr;  // not null: what it registers goes there
 };
 registered& last_registered() {
   static registered last;
@@ -61,14 +64,15 @@ std::filesystem::path object_folder() {
 std::filesystem::path object_of(const std::string& name) { return object_folder() / (name + ".so"); }
 std::filesystem::path image_object_of(const std::string& name) { return object_folder() / "images" / (name + ".so"); }
 
-// Throws pmlab::error: it is not loadable, or registers nothing.
-void load_object(const std::filesystem::path& path) {
-  last_registered() = {};
+// Throws pmlab::error: it is not loadable, or registers nothing. `apart`: what it registers goes there.
+void load_object(const std::filesystem::path& path, subject* apart = nullptr) {
+  last_registered() = {.object = path.string(), .apart = apart};
   void* object = nullptr;
   {
     const silent_stdout its_constructors;
     object = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
+  last_registered().apart = nullptr;
   if (object == nullptr)
     throw error("cannot load " + path.string() + ": " + ::dlerror(),
                 "build it with pmlab_simulate, or scripts/pmlab-c++");
@@ -188,11 +192,35 @@ const subject& find_subject(std::string_view name) {
               "did you mean " + std::string(nearest(name, known)) + "? `pmlab list` names the indexes");
 }
 
+const subject& open_on_hosts(std::string_view name, unsigned hosts, bool as_is) {
+  subject* const s = find(name);
+  if (s == nullptr) throw error("there is no index '" + std::string(name) + "'", "name one, or give --subject");
+  if (s->volume != nullptr || s->prefix != nullptr || s->open_image_on_drives != nullptr)
+    throw error(s->name + " is a store, which one host opens", "leave --hosts out, or name an index");
+  if (s->object.empty())
+    throw error(s->name + " has parts in the DRAM of one host", "leave --hosts out, or name an index");
+  if (!s->shared_by_hosts && !as_is)
+    throw error(s->name + " keeps its locks in DRAM, so no second host can open it",
+                "leave --hosts out, or give --as-is to see it fail");
+  while (s->open_on_host.size() + 1 < hosts) {
+    const private_copy copy(s->object);
+    subject apart;
+    load_object(copy.path(), &apart);
+    s->open_on_host.push_back(std::move(apart.open_simulated));
+  }
+  return *s;
+}
+
 }  // namespace pmlab::verify
 
 extern "C" void pmlab_verify_register(const pmlab::verify::subject* part) {
   using namespace pmlab::verify;
-  last_registered() = {part->name, true};
+  last_registered().subject = part->name;
+  last_registered().anything = true;
+  if (subject* const apart = last_registered().apart; apart != nullptr) {
+    *apart = *part;
+    return;
+  }
   subject* known = find(part->name);
   if (known == nullptr) {
     all().push_back({});
@@ -205,7 +233,12 @@ extern "C" void pmlab_verify_register(const pmlab::verify::subject* part) {
   known->iterates = part->iterates;
   known->key_of_hash = part->key_of_hash;
   known->keeps_room = part->keeps_room;
-  if (part->open_simulated) known->open_simulated = part->open_simulated;
+  if (part->open_simulated) {
+    known->open_simulated = part->open_simulated;
+    known->object = last_registered().object;
+    known->shared_by_hosts = part->shared_by_hosts;
+    known->open_on_host.clear();
+  }
   if (part->open_in_dram) known->open_in_dram = part->open_in_dram;
   known->drives = part->drives;
   known->small_drives = part->small_drives;

@@ -18,4 +18,9 @@ std::string load_subject(const std::string& path);
 // has this name (with the nearest), the specification is invalid.
 [[nodiscard]] const subject& find_subject(std::string_view name);
 
+// The subject of this name with `open_on_host` for so many hosts: each one has its own copy of the shared object, so
+// its globals, statics and thread-local objects are its own. `as_is`: also an index that does not say that hosts may
+// share it. Throws pmlab::error: it is no index, or hosts cannot share it, or its object cannot be loaded again.
+const subject& open_on_hosts(std::string_view name, unsigned hosts, bool as_is);
+
 }  // namespace pmlab::verify

@@ -139,6 +139,12 @@ struct subject {
   // A store on a drive of few blocks: it may answer `full`, though the memory refused it nothing, and its rounds do not
   // begin with many keys.
   bool fills_up = false;
+  // Several hosts may open it in one memory: it keeps no lock and nothing else in DRAM that others must see.
+  bool shared_by_hosts = false;
+  // The shared object whose index runs on the machine.
+  std::string object{};
+  // By host, from the second one on: `open_simulated` of that host's own copy of the object.
+  std::vector<std::function<std::unique_ptr<target>()>> open_on_host{};
   // On the memory that the simulated machine watches; instrumented.
   std::function<std::unique_ptr<target>()> open_simulated{};
   // In DRAM of the simulated machine, for a combination that has a part there; instrumented.

@@ -85,6 +85,7 @@ RULES = [(re.compile(pattern), treatment) for pattern, treatment in [
     (r"verify .*--scoreboard", Elsewhere("checker/tests/verify/scoreboard/command_test.py")),
     (r"verify --index NAME", Elsewhere("tests/scripts/adding_an_index_test.py")),
     (r"libmine\.so --all ", Elsewhere("checker/tests/verify/all_test.py")),
+    (r"verify .*--as-is", Elsewhere("checker/tests/verify/hosts_test.py")),
     (r"verify --library", Run(long=True)),
     (r"verify .*--performance", Run(long=True)),
     (r"verify .*--exhaustive", Run({"--operations": "20", "--rounds": None})),

@@ -211,7 +211,8 @@ void check(const verify_request& r) {
                 "leave --crashes, --schedules, --threads and --persistence out");
   if (r.performance && r.seeds) throw error("--performance has no record of seeds", "give --seed and --rounds");
   check_kills(r);
-  if (r.schedules && r.threads == 1) throw error("one thread has one schedule", "give --threads 2 or more");
+  if (r.schedules && r.threads == 1 && r.hosts.hosts == 0)
+    throw error("one thread has one schedule", "give --threads 2 or more");
   if (!(r.budget > 0)) throw error("--budget must be more than 0 seconds", "leave it out for 60");
 }
 
@@ -260,6 +261,7 @@ command add_verify(CLI::App& program, const arguments& command_line) {
       "with --crashes, on a memory that does not write back at opening: first the process alone is killed, and "
       "the next one goes on");
   app->add_flag("--schedules", r->schedules, "let threads pre-empt each other at any access");
+  add_host_options(*app, r->hosts);
   app->add_flag("--pauses", r->pauses,
                 "suspend threads just before atomic changes and publications, while others change much");
   app->add_flag("--short-dram", r->short_dram, "let operator new fail: for once, for a while, or for good");
@@ -317,6 +319,7 @@ command add_verify(CLI::App& program, const arguments& command_line) {
       "  pmlab verify --index fast_fair --crashes --budget 10\n"
       "  pmlab verify --index cceh --crashes --schedules --threads 4 --operations 60\n"
       "  pmlab verify --index fast_fair --exhaustive --operations 1000\n"
+      "  pmlab verify --index shared_ring --hosts 2 --coherence none --budget 10\n"
       "  pmlab verify --index fp_tree --seeds 1..6400 --out campaign\n"
       "  pmlab verify --library ./libmine.so --crashes\n"
       "  pmlab verify --library ./libmine.so --all > known; pmlab verify --library ./libmine.so --all --known known\n"
@@ -336,6 +339,7 @@ command add_verify(CLI::App& program, const arguments& command_line) {
             check_exhaustive(*r, *app);
             check_jobs(*r, *app);
             check_known(*r, *app);
+            check_host_options(*app, r->threads, most_threads, r->hosts);
             r->keys_given = app->count("--keys") != 0;
             r->budget_given = app->count("--budget") != 0;
             check(*r);

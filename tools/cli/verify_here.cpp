@@ -1,4 +1,5 @@
 // `pmlab verify` in the program that has the simulated machine.
+#include "checker/simulator/machine/hosts.hpp"
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/simulated_library.hpp"
 #include "checker/verify/campaign.hpp"
@@ -91,6 +92,13 @@ campaign_options options_of(const verify_request& r) {
   o.round.threads = r.threads != 0 ? r.threads : o.schedules ? 4 : 1;
   o.round.operations = r.operations != 0 ? r.operations : o.round.threads > 1 ? 60 : 120;
   o.round.keys = r.keys;
+  if (r.hosts.hosts != 0) {
+    o.crashes = false;
+    o.schedules = true;
+    o.round.threads = r.hosts.hosts * std::max(r.threads, 1U);
+    if (r.operations == 0) o.round.operations = 30;
+    o.round.hosts = host_options_of(r.hosts);
+  }
   o.round.seed = r.seed;
   o.round.how = r.search == "bounded" ? verify::search::bounded : verify::search::random;
   o.round.schedule_seed = r.schedule_given ? r.schedule : 1;
@@ -107,6 +115,8 @@ campaign_options options_of(const verify_request& r) {
   o.jobs = r.jobs != 0 ? r.jobs : r.rounds != 0 || r.seeds ? 1 : usual_jobs();
   // A single round is a replay.
   o.shrink_seconds = r.steps.empty() && r.rounds != 1 ? r.shrink : 0;
+  // So it is as the report names it.
+  o.finds_miss = o.shrink_seconds > 0 || (r.hosts.stale_loads == ~std::uint64_t{0} && r.rounds != 1);
   // A range is as long as it takes.
   constexpr double weeks = 1e7;
   if (r.seeds) o.budget_seconds = weeks;
@@ -122,6 +132,9 @@ std::string counts_in_words(const round_counts& counts, double seconds) {
   if (counts.crash.lost_lines + counts.crash.lost_units != 0)
     text += fmt::format("; {} had lost stores to memory, {} writes to a drive, {} both", counts.crash.lost_lines,
                         counts.crash.lost_units, counts.crash.lost_both);
+  if (counts.hosts.write_backs + counts.hosts.stale_loads != 0)
+    text += fmt::format(", {} write-backs, {} stale loads, {} clobbers", counts.hosts.write_backs,
+                        counts.hosts.stale_loads, counts.hosts.clobbers);
   if (counts.schedules != 0)
     text += fmt::format(", {} schedules ({:.0f}/s)", counts.schedules, static_cast<double>(counts.schedules) / seconds);
   return text;
@@ -139,11 +152,15 @@ std::string replay_command(const verify_request& request, const std::string& nam
     text += made_with(request, name);
   if (request.persistence != "adr") text += " --persistence " + request.persistence;
   if (round.crashes) text += " --crashes";
-  if (round.threads > 1) text += " --schedules";
+  if (round.hosts)
+    text += replay_of(*round.hosts, request.hosts.as_is);
+  else if (round.threads > 1)
+    text += " --schedules";
   if (round.short_dram) text += " --short-dram";
   if (round.kills) text += " --kills";
   if (round.pauses) text += " --pauses";
-  text += fmt::format(" --threads {} --operations {} --keys {} --seed {}", round.threads, round.operations, round.keys,
+  text += fmt::format(" --threads {} --operations {} --keys {} --seed {}",
+                      round.threads / (round.hosts ? round.hosts->hosts : 1), round.operations, round.keys,
                       round.seed - before);
   if (round.threads > 1) {
     if (round.how == verify::search::bounded) text += " --search bounded";
@@ -341,6 +358,10 @@ int verify(const verify_request& request, const arguments& command_line) {
     if (request.indexes.empty()) kinds.push_back(&verify::find_subject(loaded));
   }
   for (const std::string& name : request.indexes) kinds.push_back(&verify::find_subject(name));
+  if (request.hosts.hosts != 0)
+    for (const verify::subject* kind : kinds)
+      // One more starts at the end of a round.
+      verify::open_on_hosts(kind->name, request.hosts.hosts + 1, request.hosts.as_is);
   if (request.exhaustive) return verify_completely(request, kinds);
   if (request.seeds) return status_of_seeds(request, kinds, command_line);
   bool clean = true;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tools/cli/command.hpp"
+#include "tools/cli/verify_hosts.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -39,6 +40,7 @@ struct verify_request {
   bool short_dram = false;
   bool pauses = false;
   std::string memory_order;  // sc, tso; empty: half of the rounds one, half the other
+  host_request hosts;
   bool exhaustive = false;   // every state of every crash point of one history
   bool every_state = false;  // with it: none is merged
   std::size_t window = 0;    // with it: lines wait for so many answers at most; 0: for ever

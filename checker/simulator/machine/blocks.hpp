@@ -29,6 +29,22 @@ class block_table {
   static constexpr std::size_t small_alignment = 16;
   void place_small_blocks_at(std::size_t bytes_into_line) noexcept { bytes_into_line_ = bytes_into_line; }
 
+  // Usual blocks begin at `end` from now on; below it lie those of `reserve_low`, whose places are used once.
+  void divide_at(std::size_t end) noexcept {
+    low_end_ = end;
+    low_top_ = first_;
+    top_ = std::max(top_, end);
+  }
+  // As `reserve`, below the division.
+  std::size_t reserve_low(std::size_t bytes, std::size_t alignment) {
+    alignment = std::max(alignment, media::cache_line_bytes);
+    const std::size_t offset = (low_top_ + alignment - 1) / alignment * alignment;
+    if (offset + bytes > low_end_) return 0;
+    low_top_ = (offset + bytes + 2 * media::cache_line_bytes - 1) / media::cache_line_bytes * media::cache_line_bytes;
+    reserved_.emplace(offset, reservation{bytes, alignment});
+    return offset;
+  }
+
   // A place for `bytes`, not handed out again until cancelled or released. 0: no room.
   std::size_t reserve(std::size_t bytes, std::size_t alignment) {
     alignment = alignment <= small_alignment ? small_alignment : std::max(alignment, media::cache_line_bytes);
@@ -53,7 +69,7 @@ class block_table {
   void cancel(std::size_t offset) {
     const auto found = reserved_.find(offset);
     if (found == reserved_.end()) return;
-    free_[{found->second.bytes, found->second.alignment}].push_back(offset);
+    if (offset >= low_end_) free_[{found->second.bytes, found->second.alignment}].push_back(offset);
     reserved_.erase(found);
   }
 
@@ -74,7 +90,7 @@ class block_table {
     if (found->second != bytes)
       return "release of " + std::to_string(bytes) + " bytes of a block of " + std::to_string(found->second);
     const auto aligned = alignments_.find(offset);
-    free_[{bytes, aligned->second}].push_back(offset);
+    if (offset >= low_end_) free_[{bytes, aligned->second}].push_back(offset);
     alignments_.erase(aligned);
     live_.erase(found);
     live_bytes_ -= bytes;
@@ -117,6 +133,8 @@ class block_table {
   std::size_t first_;
   std::size_t end_;
   std::size_t top_;
+  std::size_t low_end_ = 0;  // 0: there is no division
+  std::size_t low_top_ = 0;
   std::size_t live_bytes_ = 0;
   std::size_t bytes_into_line_ = 0;
   extents live_;

@@ -53,6 +53,7 @@ struct fiber {
   bool gives_up = false;              // its atomic change is the end of a lock: it relies on no read before it
   std::uint64_t clock = 0;            // picoseconds
   unsigned host = 0;                  // where it runs
+  bool around_caches = false;         // its access is done by the device
   flush_list flushes;                 // since its last fence
   invalidation_list invalidations;    // since its last mfence; of a run with several hosts
   store_buffer stores;                // that no other thread can see yet

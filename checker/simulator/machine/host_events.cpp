@@ -1,5 +1,6 @@
 // What the machine does with stores, flushes and fences: with one host they go to the memory, with several to the
 // caches of the host on which they run.
+#include "checker/simulator/calls.hpp"
 #include "checker/simulator/machine/code_address.hpp"
 #include "checker/simulator/machine/machine.hpp"
 
@@ -53,7 +54,7 @@ void machine::meet_other_hosts(std::uintptr_t address, std::size_t bytes) {
   const bool watched = std::exchange(watching_, false);
   const bool waiting = buffering_ && !current_->stores.empty();
   if (waiting) current_->stores.take_out();
-  hosts_->before_access(address, bytes);
+  hosts_->before_access(address, bytes, current_->last_caller, current_->invalidations);
   if (waiting) current_->stores.put_in();
   watching_ = watched;
 }
@@ -69,7 +70,9 @@ bool machine::device_compare_exchange(std::uint64_t* word, std::uint64_t& expect
                                       const void* caller) {
   const std::uint64_t wanted = expected;
   const auto a = reinterpret_cast<std::uintptr_t>(word);
+  current_->around_caches = true;
   access(word, sizeof *word, access_kind::read_modify_write, caller);
+  current_->around_caches = false;
   locked_instruction();
   if (hosts_ != nullptr && a - memory_start_ < memory_bytes_) {
     std::string wrong;
@@ -85,3 +88,22 @@ bool machine::device_compare_exchange(std::uint64_t* word, std::uint64_t& expect
 }
 
 }  // namespace pmlab::simulator
+
+using pmlab::simulator::the_machine;
+
+extern "C" {
+
+unsigned pmlab_machine_hosts() noexcept {
+  const auto* const hosts = the_machine().hosts_in_use();
+  return hosts == nullptr ? 1 : hosts->count();
+}
+unsigned pmlab_machine_host() noexcept { return the_machine().host(); }
+bool pmlab_machine_is_coherent(const void* address) noexcept {
+  const auto* const hosts = the_machine().hosts_in_use();
+  return hosts == nullptr || hosts->is_coherent(reinterpret_cast<std::uintptr_t>(address));
+}
+bool pmlab_machine_device_exchange(std::uint64_t* word, std::uint64_t* expected, std::uint64_t desired,
+                                   const void* caller) noexcept {
+  return the_machine().device_compare_exchange(word, *expected, desired, caller);
+}
+}

@@ -1,5 +1,6 @@
 // Several hosts on one memory.
 #include "checker/simulator/machine/hosts.hpp"
+#include "checker/simulator/machine/code_address.hpp"
 #include <pmlab/base/hash.hpp>
 
 #include <algorithm>
@@ -41,7 +42,7 @@ hosts::hosts(persistent_memory& memory, const host_options& options)
       options_(options),
       places_(memory.bytes() / media::cache_line_bytes * sizeof(std::uint32_t)),
       holders_(memory.bytes() / media::cache_line_bytes),
-      loaders_(memory.bytes() / media::cache_line_bytes),
+      loaders_(memory.bytes() / media::cache_line_bytes * sizeof(std::uint16_t)),
       random_(options.seed) {
   constexpr std::uint64_t newest[] = {1, 4, 64, 0};
   constexpr std::uint64_t write_backs[] = {2, 8, 64, 512, 0};
@@ -55,6 +56,10 @@ void hosts::show(unsigned host) {
   if (std::exchange(shown_, host) == host) return;
   for (const shared_line& l : lines_)
     std::memcpy(memory_words(l.number), l.copies[host].words.data(), media::cache_line_bytes);
+}
+
+void hosts::start_host(unsigned host) {
+  for (shared_line& l : lines_) take(l, host, l.versions.newest().number);
 }
 
 hosts::shared_line& hosts::open(std::uint32_t line) {
@@ -73,12 +78,13 @@ hosts::shared_line& hosts::open(std::uint32_t line) {
 
 // ---- loads ----
 
-void hosts::before_access(std::uintptr_t address, std::size_t bytes) {
+void hosts::before_access(std::uintptr_t address, std::size_t bytes, const void* caller,
+                          const invalidation_list& unordered) {
   for_each_line_of(address - start(), bytes, [&](std::uint32_t line, std::size_t, std::size_t) {
     if (is_coherent(start() + std::size_t{line} * media::cache_line_bytes))
       take_from_holder(line);
     else
-      load_line(line);
+      load_line(line, caller, unordered);
   });
 }
 
@@ -90,20 +96,73 @@ void hosts::take_from_holder(std::uint32_t line) {
   memory_.fenced(all);
 }
 
-void hosts::load_line(std::uint32_t line) {
-  const auto bit = static_cast<std::uint8_t>(1U << shown_);
+void hosts::load_line(std::uint32_t line, const void* caller, const invalidation_list& unordered) {
+  const auto bit = static_cast<std::uint16_t>(1U << shown_);
   const bool is_fresh = options_.stale == stale_lines::loaded && (loaders_of(line) & bit) == 0;
   loaders_of(line) |= bit;
   shared_line* const l = find(line);
   if (l == nullptr) return;
   host_copy& c = l->copies[shown_];
+  if (!c.is_clean()) return;
   const std::uint64_t newest = l->versions.newest().number;
-  if (c.seen == newest || !c.is_clean()) return;
-  if (is_fresh || happens(one_in_takes_newest_))
-    take(*l, shown_, newest);
-  else if (happens(one_in_takes_a_version_between))
-    take(*l, shown_, c.seen + below(newest - c.seen));
+  if (c.seen != newest) {
+    if (is_fresh || happens(one_in_takes_newest_))
+      take(*l, shown_, newest);
+    else if (happens(one_in_takes_a_version_between))
+      take(*l, shown_, c.seen + below(newest - c.seen));
+  }
+  note_miss(*l, caller, unordered);
   counts_.stale_loads += c.seen < newest ? 1 : 0;
+}
+
+// Behind the last miss that may be, others write their copies back before the load, which takes the newest version.
+// REQUIRES: the shown host's copy is clean.
+void hosts::note_miss(shared_line& line, const void* caller, const invalidation_list& unordered) {
+  const host_copy& c = line.copies[shown_];
+  const std::uint64_t newest = line.versions.newest().number;
+  const auto dirty = std::find_if(line.copies.begin(), line.copies.end(),
+                                  [&](const host_copy& other) { return &other != &c && !other.is_clean(); });
+  const bool stale = c.seen < newest;
+  if (!stale && dirty == line.copies.end()) return;
+  if (counts_.misses >= options_.most_misses) {
+    for (unsigned h = 0; h < options_.hosts; ++h) {
+      if (h == shown_) continue;
+      arrive(line, h);
+      write_back(line, h, line.copies[h].stores.size());
+    }
+    return take(line, shown_, line.versions.newest().number);
+  }
+  ++counts_.misses;
+  last_miss_ = {.line = line.number, .host = shown_, .caller = caller, .seen = c.seen, .newest = newest};
+  last_miss_.invalidated = std::find(unordered.begin(), unordered.end(), line.number) != unordered.end();
+  if (stale) {
+    const device_version& next = line.versions.at(c.seen + 1);
+    last_miss_.by = next.host;
+    last_miss_.store = next.caller;
+    return;
+  }
+  last_miss_.by = static_cast<unsigned>(dirty - line.copies.begin());
+  last_miss_.in_cache = true;
+  last_miss_.flushed = dirty->last_flush > dirty->dropped || !dirty->around.empty();
+  last_miss_.store = dirty->stores.empty() ? dirty->around.back().caller : dirty->stores.back().caller;
+}
+
+std::string hosts::story() const {
+  if (counts_.misses == 0) return "\n  every load has seen the newest store: so it fails on one coherent memory, too";
+  const missed_store& m = last_miss_;
+  const std::string host = "host " + std::to_string(m.host);
+  std::string text = "\n  stale: " + host + " loads the line at offset " +
+                     std::to_string(std::size_t{m.line} * media::cache_line_bytes) + " at " + code_address(m.caller) +
+                     "\n    without host " + std::to_string(m.by) + "'s store at " + code_address(m.store);
+  if (m.in_cache) {
+    text +=
+        m.flushed ? ", which is flushed, and not fenced yet" : ", which is in the cache of its host alone: not flushed";
+    return text;
+  }
+  text += ", which is on the device\n    " + host + " took version " + std::to_string(m.seen) + " of " +
+          std::to_string(m.newest);
+  return text + (m.invalidated ? ": it has invalidated the line since, but no mfence or locked instruction followed"
+                               : ", and has not invalidated the line since");
 }
 
 // REQUIRES: the copy is clean.
@@ -147,6 +206,8 @@ void hosts::stored(std::uintptr_t address, std::size_t bytes, const void* caller
     host_copy& c = l.copies[shown_];
     line_words now;  // `arrive` may change memory
     std::memcpy(now.data(), memory_words(line), sizeof now);
+    // It may have waited in a store buffer.
+    if (c.is_clean()) note_miss(l, caller, {});
     if (!c.around.empty()) arrive(l, shown_);
     for (std::size_t word = first / sizeof(std::uint64_t); word * sizeof(std::uint64_t) < end; ++word) {
       const std::uint64_t mask = mask_of(word, first, end);
@@ -284,7 +345,7 @@ void hosts::turn_ends() {
 
 void hosts::invalidated(invalidation_list& lines) {
   for (const std::uint32_t line : lines) {
-    loaders_of(line) &= static_cast<std::uint8_t>(~(1U << shown_));
+    loaders_of(line) &= static_cast<std::uint16_t>(~(1U << shown_));
     // A copy that is dirty again was loaded by its stores, behind the invalidation.
     if (shared_line* const l = find(line); l != nullptr && l->copies[shown_].is_clean())
       take(*l, shown_, l->versions.newest().number);

@@ -44,6 +44,8 @@ struct host_options {
   stale_lines stale = stale_lines::any;
   bool sfence_invalidates = false;  // an sfence orders later loads behind invalidations, which x86 does not promise
   std::uint64_t seed = 1;
+  // So many loads may miss a store of another host; from then on each one is coherent.
+  std::uint64_t most_misses = ~std::uint64_t{0};
 };
 
 // A line that a thread has invalidated, until its next mfence.
@@ -55,13 +57,37 @@ struct host_counts {
   std::uint64_t write_backs = 0;
   std::uint64_t clobbers = 0;  // write-backs that put an old word over a newer one of another host
   std::uint64_t forced = 0;    // copies that took a newer version because too many were kept
+  std::uint64_t misses = 0;  // loads that missed a store of another host: stale ones, and those of before a write-back
+
+  host_counts& operator+=(const host_counts& other) noexcept {
+    stale_loads += other.stale_loads;
+    write_backs += other.write_backs;
+    clobbers += other.clobbers;
+    forced += other.forced;
+    misses += other.misses;
+    return *this;
+  }
+};
+
+// A load, or a store's load of its line, that missed a store of another host.
+struct missed_store {
+  std::uint32_t line = 0;
+  unsigned host = 0;             // that loaded
+  const void* caller = nullptr;  // place of the load
+  std::uint64_t seen = 0;        // the version that it took
+  std::uint64_t newest = 0;      // the device's version
+  unsigned by = 0;               // host of the first store that it missed
+  const void* store = nullptr;   // place of that store
+  bool in_cache = false;         // the store is in the cache of its host alone
+  bool flushed = false;          // and its write-back waits for a fence
+  bool invalidated = false;      // the host has invalidated the line, and no mfence has followed
 };
 
 // What the hosts of one run see. Thread safety: none; fibers share one kernel thread. Addresses are those of the
 // memory.
 class hosts {
  public:
-  static constexpr unsigned most = 8;
+  static constexpr unsigned most = 9;  // 8, and one that comes when they are done
 
   // REQUIRES: 1 <= options.hosts <= most, coherent_bytes a multiple of a line; no store of the memory is unpersisted.
   // `memory` outlives this.
@@ -69,18 +95,26 @@ class hosts {
 
   [[nodiscard]] unsigned count() const noexcept { return options_.hosts; }
   [[nodiscard]] const persistent_memory& memory() const noexcept { return memory_; }
+  // Only a part of the memory is coherent.
+  [[nodiscard]] bool is_divided() const noexcept { return options_.coherence == coherence::partial; }
   [[nodiscard]] const host_counts& counts() const noexcept { return counts_; }
   [[nodiscard]] bool is_coherent(std::uintptr_t address) const noexcept {
     return options_.coherence == coherence::full ||
            (options_.coherence == coherence::partial && address - start() < options_.coherent_bytes);
   }
 
+  // The host starts now, with empty caches. REQUIRES: it has stored nothing.
+  void start_host(unsigned host);
+  // The last load that missed a store of another host, in words, with code addresses in braces.
+  [[nodiscard]] std::string story() const;
+
   // Memory holds what this host sees, from now on. REQUIRES: every store of before was announced by `stored`.
   void show(unsigned host);
   [[nodiscard]] unsigned shown() const noexcept { return shown_; }
 
   // The shown host is about to load or store. REQUIRES: memory holds no store that waits in a store buffer.
-  void before_access(std::uintptr_t address, std::size_t bytes);
+  // `unordered`: what its thread has invalidated since its last mfence.
+  void before_access(std::uintptr_t address, std::size_t bytes, const void* caller, const invalidation_list& unordered);
   // The shown host has stored.
   void stored(std::uintptr_t address, std::size_t bytes, const void* caller);
   // The same around the caches (a non-temporal store): on the device after the next fence of `by`.
@@ -148,13 +182,14 @@ class hosts {
   [[nodiscard]] std::uint8_t& holder_of(std::uint32_t line) const noexcept {
     return reinterpret_cast<std::uint8_t*>(holders_.start())[line];
   }
-  [[nodiscard]] std::uint8_t& loaders_of(std::uint32_t line) const noexcept {
-    return reinterpret_cast<std::uint8_t*>(loaders_.start())[line];
+  [[nodiscard]] std::uint16_t& loaders_of(std::uint32_t line) const noexcept {
+    return reinterpret_cast<std::uint16_t*>(loaders_.start())[line];
   }
   shared_line& open(std::uint32_t line);
   void take_from_holder(std::uint32_t line);
   void store_coherently(std::uint32_t line, std::uintptr_t address, std::size_t bytes, const void* caller);
-  void load_line(std::uint32_t line);
+  void load_line(std::uint32_t line, const void* caller, const invalidation_list& unordered);
+  void note_miss(shared_line& line, const void* caller, const invalidation_list& unordered);
   void take(shared_line& line, unsigned host, std::uint64_t version);
   void write_back(shared_line& line, unsigned host, std::size_t stores);
   void arrive(shared_line& line, unsigned host);
@@ -174,6 +209,7 @@ class hosts {
   std::uint64_t one_in_takes_newest_ = 1;
   std::uint64_t one_in_writes_back_ = 0;
   host_counts counts_;
+  missed_store last_miss_;
 };
 
 }  // namespace pmlab::simulator

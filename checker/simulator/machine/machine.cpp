@@ -126,9 +126,12 @@ std::string machine::positions() const {
   std::string text;
   for (const auto& f : fibers_) {
     if (f->state == fiber_state::finished) continue;
-    text += "\n  thread " + std::to_string(f->number) + " at " + code_address(f->last_caller);
+    text += "\n  thread " + std::to_string(f->number) +
+            (hosts_ != nullptr ? " of host " + std::to_string(f->host) : std::string()) + " at " +
+            code_address(f->last_caller);
     if (f->state == fiber_state::blocked) text += ", waits for " + std::string(f->why);
   }
+  if (hosts_ != nullptr) text += hosts_->story();
   return text;
 }
 
@@ -203,7 +206,7 @@ void machine::saw(std::uintptr_t address, std::size_t bytes, access_kind kind, c
     before_change();
   const bool persistent = address - memory_start_ < memory_bytes_;
   if (options_.watch_freed && (persistent || dram_->contains(address))) check_freed(address, caller);
-  if (hosts_ != nullptr && persistent) [[unlikely]]
+  if (hosts_ != nullptr && persistent && !current_->around_caches) [[unlikely]]
     meet_other_hosts(address, bytes);
   if (buffering_) [[unlikely]] {
     if (kind == access_kind::write || kind == access_kind::atomic_write)

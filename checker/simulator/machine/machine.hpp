@@ -255,6 +255,8 @@ class machine {
   // The current fiber, and those that it makes from now on, run on this host. REQUIRES: the run has so many.
   void move_to_host(unsigned host);
   [[nodiscard]] unsigned host() const noexcept { return running_ ? current_->host : 0; }
+  // Null: the run has one host.
+  [[nodiscard]] const simulator::hosts* hosts_in_use() const noexcept { return hosts_; }
   // By the device, atomic for all hosts; with one host, as a locked instruction. Returns whether `desired` was stored;
   // `expected` becomes the value that was there.
   bool device_compare_exchange(std::uint64_t* word, std::uint64_t& expected, std::uint64_t desired, const void* caller);

@@ -41,6 +41,15 @@ std::size_t pmlab_memory_allocated(const void* memory) noexcept { return of(memo
 void* pmlab_memory_reserve(void* memory, std::size_t bytes, std::size_t alignment) noexcept {
   return the_machine().quietly([&] { return of(memory).reserve(bytes, alignment); });
 }
+void* pmlab_memory_reserve_coherent(void* memory, std::size_t bytes, std::size_t alignment) noexcept {
+  return the_machine().quietly([&] {
+    const auto* const hosts = the_machine().hosts_in_use();
+    constexpr bool low = true;
+    void* block = nullptr;
+    if (hosts != nullptr && hosts->is_divided()) block = of(memory).reserve(bytes, alignment, low);
+    return block != nullptr ? block : of(memory).reserve(bytes, alignment);
+  });
+}
 void pmlab_memory_cancel(void* memory, void* block) noexcept {
   the_machine().quietly([&] { of(memory).cancel(block); });
 }

@@ -338,9 +338,9 @@ void persistent_memory::reset() {
   tears_ = 0;
 }
 
-void* persistent_memory::reserve(std::size_t bytes, std::size_t alignment) {
+void* persistent_memory::reserve(std::size_t bytes, std::size_t alignment, bool low) {
   if (limit_.refuses(bytes, blocks_.live_bytes())) return nullptr;
-  const std::size_t offset = blocks_.reserve(bytes, alignment);
+  const std::size_t offset = low ? blocks_.reserve_low(bytes, alignment) : blocks_.reserve(bytes, alignment);
   if (offset == 0) return nullptr;
   const std::size_t end = round_to_line(offset + bytes);
   // A block that was never used before holds garbage, durably: if code forgets to write a field of a new object, or to

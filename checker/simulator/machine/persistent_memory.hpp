@@ -160,7 +160,10 @@ class persistent_memory {
 
   // Blocks, for the medium `simulated`. `reserve` returns nullptr when the memory is full, or `limit` refuses.
   [[nodiscard]] const block_table& blocks() const noexcept { return blocks_; }
-  [[nodiscard]] void* reserve(std::size_t bytes, std::size_t alignment);
+  // `low`: below the division, if there is one.
+  [[nodiscard]] void* reserve(std::size_t bytes, std::size_t alignment, bool low = false);
+  // As block_table::divide_at, until `reset`.
+  void divide_blocks_at(std::size_t end) noexcept { blocks_.divide_at(end); }
   void cancel(void* block);
   void restore_blocks(const block_table::extents& blocks, std::size_t top);
   // As block_table::place_small_blocks_at, until the next call.

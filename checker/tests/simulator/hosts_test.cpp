@@ -3,8 +3,12 @@
 #include "checker/simulator/machine/hosts.hpp"
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/persistent_memory.hpp"
+#include "checker/simulator/simulated.hpp"
 #include "checker/verify/schedules.hpp"
+#include <pmlab/media/hosts.hpp>
+#include <pmlab/pod/version_lock.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -63,6 +67,7 @@ struct seen {
   outcome_set results;  // loaded by the threads: a, b, c, d
   outcome_set device;   // the first two words of x's line at the end
   host_counts counts;   // those of the last seed
+  std::string story;    // its, too
 };
 
 // Thread t runs on host t.
@@ -104,6 +109,7 @@ seen run_one(std::uint64_t seed, order how, host_options options, const std::vec
   std::memcpy(line, memory.durable() + x_at, sizeof line);
   found.device.insert(std::to_string(line[0]) + std::to_string(line[1]));
   found.counts = all.counts();
+  found.story = all.story();
   return found;
 }
 
@@ -335,6 +341,90 @@ TEST(hosts, an_exchange_by_the_device_is_atomic_for_all) {
       EXPECT_EQ(found.results, (outcome_set{"01", "10"}));
       EXPECT_EQ(found.device, (outcome_set{"10", "20"}));
     }
+}
+
+// ---- the medium's parts ----
+
+pod::version_lock& lock_of(words& w) { return *reinterpret_cast<pod::version_lock*>(w.x + 128); }
+std::atomic<std::uint64_t>& atomic(std::uint64_t* word) { return *reinterpret_cast<std::atomic<std::uint64_t>*>(word); }
+
+void add_to_both(words& w) {
+  simulated medium;
+  for (int i = 0; i < 3; ++i) {
+    lock_of(w).lock(medium);
+    for (std::uint64_t* const word : {w.x, w.y}) {
+      media::refresh(medium, atomic(word));
+      atomic(word).store(atomic(word).load() + 1, std::memory_order_release);
+      media::publish(medium, atomic(word));
+    }
+    lock_of(w).unlock(medium);
+  }
+}
+void read_both(words& w) {
+  simulated medium;
+  for (;;) {
+    const std::uint64_t version = lock_of(w).read_begin(medium);
+    media::refresh(medium, atomic(w.x));
+    media::refresh(medium, atomic(w.y));
+    const bool equal = atomic(w.x).load() == atomic(w.y).load();
+    if (!lock_of(w).read_validate(medium, version)) continue;
+    w.c = equal ? 1 : 0;
+    return;
+  }
+}
+
+TEST(hosts, a_lock_by_the_device_excludes_on_any_memory) {
+  for (const coherence mode : {coherence::full, coherence::none})
+    for (const order how : orders) {
+      const seen found = run(with(mode), how, {add_to_both, add_to_both, read_both});
+      EXPECT_EQ(found.results, (outcome_set{"1"}));
+      EXPECT_EQ(found.device, (outcome_set{"60"}));
+    }
+}
+
+TEST(hosts, the_story_names_the_last_load_that_missed_a_store) {
+  const code reads = [](words& w) {
+    for (int i = 0; i < 20; ++i) w.a = load(w.x);
+  };
+  seen found;
+  for (std::uint64_t seed = 1; seed <= seeds && found.counts.misses == 0; ++seed)
+    found = run_one(seed, order::sc, with(coherence::none), {write_without_flush, reads});
+  ASSERT_GT(found.counts.misses, 0U);
+  EXPECT_NE(found.story.find("host 1 loads the line at offset 8192"), std::string::npos) << found.story;
+  EXPECT_NE(found.story.find("without host 0's store"), std::string::npos) << found.story;
+}
+
+TEST(hosts, behind_the_last_miss_that_may_be_every_load_is_coherent) {
+  host_options options = with(coherence::none);
+  options.most_misses = 0;
+  for (const order how : orders)
+    for (const message& m : messages)
+      EXPECT_EQ(run(options, how, {m.writer, m.reader}).results, (outcome_set{"00", "01", "11"})) << m.name;
+}
+
+TEST(hosts, a_host_that_starts_has_empty_caches) {
+  const code starts_later = [](words& w) {
+    const auto* const all = the_machine().hosts_in_use();
+    while (all->counts().write_backs < 2) the_machine().yield();
+    the_machine().quietly([&] { const_cast<hosts*>(all)->start_host(1); });
+    read_without_refresh(w);
+  };
+  EXPECT_EQ(run(with(coherence::none), order::sc, {write_published, starts_later}).results, (outcome_set{"11"}));
+}
+
+TEST(hosts, coherent_blocks_lie_below_the_others) {
+  persistent_memory memory(1 << 20);
+  constexpr std::size_t division = 64 << 10;
+  memory.divide_blocks_at(division);
+  const auto offset_of = [&](void* block) {
+    return static_cast<std::size_t>(static_cast<std::byte*>(block) - memory.start());
+  };
+  EXPECT_GE(offset_of(memory.reserve(100, 64)), division);
+  void* const low = memory.reserve(100, 64, true);
+  EXPECT_LT(offset_of(low), division - 100);
+  memory.cancel(low);
+  EXPECT_GE(offset_of(memory.reserve(100, 64)), division);
+  EXPECT_EQ(memory.reserve(division, 64, true), nullptr);
 }
 
 // ---- the simulation ----

@@ -1,0 +1,119 @@
+"""hosts_test.py PROGRAM SHARED_RING_MUTATED.so DATA.toml TREE UNSHARED.so: `pmlab verify --hosts`.
+
+DATA has the mutations of shared_ring, TREE its source with all of them planted; UNSHARED is an index for one host.
+"""
+import os
+import pathlib
+import re
+import resource
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "mutations"))
+import plant  # noqa: E402
+from verifier import Verifier  # noqa: E402
+
+PROGRAM, SUBJECT, DATA, TREE, UNSHARED = sys.argv[1:6]
+MODES = ("full", "partial", "none")
+LONGEST_SECONDS = 5  # processor time in which each defect is found
+
+
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class Hosts(unittest.TestCase):
+    def setUp(self):
+        self.verifier = Verifier(self, PROGRAM, SUBJECT)
+        self.verifier.choose(0)
+
+    def counts(self, *arguments):
+        """{name: count} of a clean run"""
+        status, output, _ = self.verifier.run("--subject", SUBJECT, "--quiet", *arguments)
+        self.assertEqual(status, 0, output)
+        self.assertIn("no violation", output)
+        return {name: int(count) for count, name in re.findall(r"(\d+) (rounds|write-backs|stale loads|clobbers)", output)}
+
+    def test_it_is_clean_and_was_stale(self):
+        for mode in MODES:
+            for hosts in ("2", "3"):
+                with self.subTest(mode=mode, hosts=hosts):
+                    counts = self.counts("--hosts", hosts, "--coherence", mode, "--rounds", "100", "--seed", hosts)
+                    self.assertEqual(counts["rounds"], 100)
+                    if mode == "full":
+                        self.assertNotIn("stale loads", counts)
+                        continue
+                    self.assertGreater(counts["stale loads"], 0)
+                    self.assertGreater(counts["write-backs"], 0)
+                    self.assertEqual(counts["clobbers"], 0)
+
+    def test_threads_are_for_each_host(self):
+        self.counts("--hosts", "3", "--threads", "2", "--coherence", "none", "--rounds", "50")
+
+    def test_rounds_are_the_same_again(self):
+        arguments = ("--hosts", "2", "--coherence", "none", "--rounds", "60", "--seed", "7")
+        self.assertEqual(self.counts(*arguments), self.counts(*arguments))
+        self.assertEqual(self.counts(*arguments), self.counts(*arguments, "--jobs", "3"))
+
+    def named_code(self, report):
+        """The source lines that the stale part of the report names"""
+        stale = report.split("stale: ", 1)[1].split("history (", 1)[0]
+        source = (pathlib.Path(TREE) / "pmlab" / "pod" / "shared_ring.hpp").read_text().splitlines()
+        return [source[int(number) - 1] for number in re.findall(r"shared_ring\.hpp:(\d+)", stale)]
+
+    def test_each_defect_is_found_in_time_and_its_lines_are_named(self):
+        for number, mutation in plant.mutations_in(DATA):
+            with self.subTest(mutation["name"]):
+                self.verifier.choose(number)
+                before = processor_seconds()
+                status, report, _ = self.verifier.run("--subject", SUBJECT, "--shrink", "0", "--jobs", "1",
+                                                      "--budget", "30", *mutation["verify"])
+                self.assertEqual(status, 1, report)
+                self.assertLess(processor_seconds() - before, LONGEST_SECONDS, report)
+                print(f"{mutation['name']}: {processor_seconds() - before:.2f} s\n{report}")
+                if mutation["names"]:
+                    named = self.named_code(report)
+                    for code in mutation["names"]:
+                        self.assertTrue(any(code in line for line in named), f"{code} is not among {named}\n{report}")
+
+    def test_a_defect_that_needs_no_second_cache_is_said_to_be_one(self):
+        number = next(n for n, m in plant.mutations_in(DATA) if m["name"] == "lock_is_not_taken")
+        self.verifier.choose(number)
+        report = self.verifier.expect_found("--hosts", "2", "--coherence", "full")
+        self.assertIn("every load has seen the newest store", report)
+
+    def test_an_index_for_one_host_is_refused_and_fails_as_it_is(self):
+        status, output, _ = self.verifier.run("--subject", UNSHARED, "--hosts", "2")
+        self.assertEqual(status, 2, output)
+        self.assertIn("keeps its locks in DRAM", output)
+        self.assertEqual(len(output.splitlines()), 1, output)
+        for mode in MODES:
+            status, output, _ = self.verifier.run("--subject", UNSHARED, "--hosts", "2", "--as-is", "--coherence", mode,
+                                                  "--shrink", "0", "--budget", "20")
+            self.assertEqual(status, 1, output)
+
+    def test_bad_input(self):
+        for arguments, text in (
+                (["--hosts", "0"], "--hosts is 0; give 2 to 8"), (["--hosts", "1"], "--hosts is 1"),
+                (["--hosts", "9"], "--hosts is 9"), (["--hosts", "8", "--threads", "3"], "have 24 threads"),
+                (["--coherence", "none"], "--coherence is about several hosts; give --hosts 2 or more, too"),
+                (["--as-is"], "--as-is is about several hosts"), (["--stale", "any"], "--stale is about several hosts"),
+                (["--hosts", "2", "--coherence", "some"], "--coherence 'some' is unknown"),
+                (["--hosts", "2", "--stale", "all"], "--stale 'all' is unknown; use any, loaded"),
+                (["--hosts", "2", "--invalidation", "lfence"], "--invalidation 'lfence' is unknown"),
+                (["--hosts", "2", "--coherence", "partial", "--coherent-bytes", "100"], "--coherent-bytes 100 is not"),
+                (["--hosts", "2", "--coherence", "partial", "--coherent-bytes", "2MiB"], "--coherent-bytes 2MiB is not"),
+                (["--hosts", "2", "--coherent-bytes", "128"], "no effect with --coherence full"),
+                (["--hosts", "2", "--crashes"], "excludes --crashes"),
+                (["--hosts", "2", "--persistence", "gpf"], "excludes --persistence"),
+                (["--hosts", "2", "--search", "bounded"], "random searches")):
+            with self.subTest(arguments):
+                status, output, _ = self.verifier.run("--subject", SUBJECT, *arguments)
+                self.assertEqual(status, 2, output)
+                self.assertIn(text, output)
+                self.assertEqual(len(output.splitlines()), 1, output)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

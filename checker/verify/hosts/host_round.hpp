@@ -1,0 +1,41 @@
+// One run of an index whose threads are on several hosts of one memory.
+//
+//   host 0     makes the index; the others join it, each with its own copy of the code and its own instance
+//   threads    host after host in turn; the history of all is one, and is to be linearizable
+//   the end    each host checks the index and lists its entries, and so does a host that has just started
+#pragma once
+
+#include "checker/simulator/machine/hosts.hpp"
+#include "checker/verify/round.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace pmlab::verify {
+
+class host_runner final : public index_runner {
+ public:
+  // REQUIRES: `kind` can be opened on as many hosts as the rounds have, and on one more (open_on_hosts).
+  using index_runner::index_runner;
+
+ private:
+  void set_machine(simulator::machine_options& how) override;
+  void begin_phase() override;
+  void begin_thread(unsigned thread) override;
+  void check_live() override;
+  void check_closed() override {}
+  [[nodiscard]] target& target_of(unsigned thread) noexcept override { return target_on(thread % count()); }
+
+  [[nodiscard]] unsigned count() const noexcept { return options_->hosts->hosts; }
+  [[nodiscard]] target& target_on(unsigned host) noexcept { return host == 0 ? *target_ : *others_[host - 1]; }
+  void join(unsigned host);
+  void check_on(unsigned host);
+
+  std::unique_ptr<simulator::hosts> hosts_;      // those of the round, and the one that starts at its end
+  std::vector<std::unique_ptr<target>> others_;  // the index as it is open on them, from host 1 on
+};
+
+// The form of a round on several hosts, by its seed.
+[[nodiscard]] round_options host_round_of(round_options round);
+
+}  // namespace pmlab::verify

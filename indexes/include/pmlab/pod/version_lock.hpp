@@ -1,0 +1,78 @@
+// A version lock in memory that several hosts share, coherent or not: writers of all hosts exclude each other, readers
+// write nothing and validate afterwards.
+//
+// Its word changes by compare-exchanges of the device alone, so no cache of a host ever holds a store to it. Where the
+// word is not coherent, each look at it is a refresh.
+#pragma once
+
+#include <pmlab/media/hosts.hpp>
+#include <pmlab/media/lines.hpp>
+#include <pmlab/sync/relax.hpp>
+
+#include <atomic>
+#include <cstdint>
+
+namespace pmlab::pod {
+
+// Rules of those who use it:
+//  (L2) every store under the lock is published before `unlock`: a line that stays dirty is written back later
+//       over the stores of the next holder
+//  (L3) a reader refreshes behind `read_begin` before it loads, and validates last; a holder refreshes behind `lock`
+//
+// A host that dies leaves its locks held. Thread safety: any number of threads of any number of hosts. Progress: `lock`
+// and `read_begin` wait for the holder; validation never waits.
+class alignas(media::cache_line_bytes) version_lock {
+ public:
+  // The version to validate against. Waits until no writer is inside.
+  template <media::medium M>
+  [[nodiscard]] std::uint64_t read_begin(M& m) const noexcept {
+    std::uint64_t word = now(m);
+    for (sync::backoff wait; (word & held) != 0; word = now(m)) wait.pause();
+    return word;
+  }
+
+  // True if no writer has held the lock since `read_begin` returned `version`.
+  template <media::medium M>
+  [[nodiscard]] bool read_validate(M& m, std::uint64_t version) const noexcept {
+    return now(m) == version;
+  }
+
+  // Waits until no other writer holds the lock, and acquires it. Not recursive, not fair.
+  template <media::medium M>
+  void lock(M& m) noexcept {
+    for (sync::backoff wait;; wait.pause()) {
+      std::uint64_t word = now(m);
+      if ((word & held) != 0) continue;
+      const std::uint64_t mine = (word & ~(host_mask | held)) | std::uint64_t{media::host_of(m)} << host_shift | held;
+      if (media::device_compare_exchange(m, word_, word, mine)) return;
+    }
+  }
+
+  // Releases the lock and increments the version. REQUIRES: (L2).
+  template <media::medium M>
+  void unlock(M& m) noexcept {
+    std::uint64_t word = now(m);
+    media::device_compare_exchange(m, word_, word, (word & ~(host_mask | held)) + one_version);
+  }
+
+  // Frees it, also from another holder. REQUIRES: no other host or thread uses the memory. Not durable before the next
+  // publication of this object.
+  void reset() noexcept { word_.store(0, std::memory_order_release); }
+
+ private:
+  // | version 48 | host 8 | unused 7 | held 1 |
+  static constexpr std::uint64_t held = 1;
+  static constexpr unsigned host_shift = 8;
+  static constexpr std::uint64_t host_mask = std::uint64_t{0xff} << host_shift;
+  static constexpr std::uint64_t one_version = std::uint64_t{1} << 16;
+
+  template <media::medium M>
+  [[nodiscard]] std::uint64_t now(M& m) const noexcept {
+    media::refresh(m, word_);
+    return word_.load(std::memory_order_acquire);
+  }
+
+  std::atomic<std::uint64_t> word_{0};
+};
+
+}  // namespace pmlab::pod

@@ -1,0 +1,79 @@
+// `pmlab verify --hosts`: the options of rounds on several hosts.
+#include "tools/cli/verify_hosts.hpp"
+#include <pmlab/base/error.hpp>
+#include <pmlab/base/quantity.hpp>
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace pmlab::cli {
+namespace {
+
+constexpr std::uint64_t line_bytes = 64;
+constexpr const char* own_options[] = {"--coherence",    "--coherent-bytes", "--stale",
+                                       "--invalidation", "--as-is",          "--stale-loads"};
+
+void check_choice(const char* option, const std::string& given, std::initializer_list<std::string_view> choices) {
+  if (std::find(choices.begin(), choices.end(), given) == choices.end())
+    throw error(fmt::format("{} '{}' is unknown", option, given), fmt::format("use {}", fmt::join(choices, ", ")));
+}
+
+}  // namespace
+
+void add_host_options(CLI::App& app, host_request& r) {
+  app.add_option("--hosts", r.hosts,
+                 "N: rounds whose threads are on N hosts of one memory (docs/hosts.md); --threads is for each host");
+  app.add_option(
+      "--coherence", r.coherence,
+      "full | partial | none, with --hosts: which of its lines are coherent between hosts; full if not given");
+  app.add_option("--coherent-bytes", r.coherent_size,
+                 "SIZE, with --coherence partial: the first bytes, which are coherent; 64KiB if not given");
+  app.add_option("--stale", r.stale,
+                 "any | loaded, with --hosts: any line may be stale, by a prefetch, or only those that the host has "
+                 "loaded;\nany if not given");
+  app.add_option("--invalidation", r.invalidation,
+                 "mfence | sfence, with --hosts: the fence that orders loads behind a clflushopt; mfence if not given, "
+                 "as on x86");
+  app.add_flag("--as-is", r.as_is, "with --hosts: also an index that several hosts are not made to share");
+  app.add_option("--stale-loads", r.stale_loads,
+                 "N, with --hosts: only the first N loads may miss a store of another host, as a violation names them");
+}
+
+void check_host_options(const CLI::App& app, unsigned threads, unsigned most_threads, host_request& r) {
+  if (app.count("--hosts") == 0) {
+    for (const char* const option : own_options)
+      if (app.count(option) != 0)
+        throw error(fmt::format("{} is about several hosts", option), "give --hosts 2 or more, too");
+    return;
+  }
+  if (r.hosts < 2 || r.hosts > most_hosts)
+    throw error(fmt::format("--hosts is {}", r.hosts), fmt::format("give 2 to {}", most_hosts));
+  for (const char* const other : {"--library", "--crashes", "--kills", "--exhaustive", "--performance", "--scoreboard",
+                                  "--io-log", "--program", "--short-dram", "--persistence", "--out"})
+    if (app.count(other) != 0)
+      throw error(fmt::format("--hosts is about schedules of indexes by name or subject, and excludes {}", other),
+                  "leave one of them out");
+  if (app.count("--search") != 0 && app.get_option("--search")->as<std::string>() == "bounded")
+    throw error("--hosts is for random searches", "leave --search bounded out");
+  check_choice("--coherence", r.coherence, {"full", "partial", "none"});
+  check_choice("--stale", r.stale, {"any", "loaded"});
+  check_choice("--invalidation", r.invalidation, {"mfence", "sfence"});
+  if (app.count("--coherent-bytes") != 0 && r.coherence != "partial")
+    throw error(fmt::format("--coherent-bytes has no effect with --coherence {}", r.coherence),
+                "give --coherence partial, or leave it out");
+  r.coherent_bytes = parse_bytes(r.coherent_size, "--coherent-bytes");
+  constexpr std::uint64_t most_coherent = std::uint64_t{1} << 20;
+  if (r.coherent_bytes % line_bytes != 0 || r.coherent_bytes == 0 || r.coherent_bytes > most_coherent)
+    throw error(fmt::format("--coherent-bytes {} is not possible", r.coherent_size),
+                fmt::format("give whole lines of {} bytes, at most 1MiB", line_bytes));
+  const unsigned all = r.hosts * std::max(threads, 1U);
+  if (all > most_threads)
+    throw error(fmt::format("{} hosts with {} threads each have {} threads", r.hosts, threads, all),
+                fmt::format("give at most {} in all", most_threads));
+}
+
+}  // namespace pmlab::cli

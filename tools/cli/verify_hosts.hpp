@@ -1,0 +1,39 @@
+// `pmlab verify --hosts`: the options of rounds on several hosts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace pmlab::simulator {
+struct host_options;
+}
+
+namespace pmlab::cli {
+
+struct host_request {
+  unsigned hosts = 0;  // 0: the rounds have one
+  std::string coherence = "full";
+  std::string coherent_size = "64KiB";
+  std::uint64_t coherent_bytes = 0;  // as `coherent_size` says
+  std::string stale = "any";
+  std::string invalidation = "mfence";
+  bool as_is = false;                             // also an index that hosts are not made to share
+  std::uint64_t stale_loads = ~std::uint64_t{0};  // so many loads may miss a store of another host
+};
+
+inline constexpr unsigned most_hosts = 8;
+
+void add_host_options(CLI::App& app, host_request& r);
+// Reads `coherent_size`. Throws pmlab::error for bad input. `threads`: of each host; 0: one.
+void check_host_options(const CLI::App& app, unsigned threads, unsigned most_threads, host_request& r);
+
+// In pmlab-simulated alone.
+[[nodiscard]] simulator::host_options host_options_of(const host_request& r);
+// The options that a replay has in its command, each behind a space.
+[[nodiscard]] std::string replay_of(const simulator::host_options& hosts, bool as_is);
+
+}  // namespace pmlab::cli

@@ -1,0 +1,40 @@
+// `pmlab verify --hosts` in the program that has the simulated machine.
+#include "checker/simulator/machine/hosts.hpp"
+#include "tools/cli/verify_hosts.hpp"
+
+#include <fmt/format.h>
+
+namespace pmlab::cli {
+
+using simulator::coherence;
+using simulator::stale_lines;
+
+// A host more comes at the end of a round.
+static_assert(most_hosts + 1 == simulator::hosts::most);
+
+simulator::host_options host_options_of(const host_request& r) {
+  return {.hosts = r.hosts,
+          .coherence = r.coherence == "full"      ? coherence::full
+                       : r.coherence == "partial" ? coherence::partial
+                                                  : coherence::none,
+          .coherent_bytes = r.coherent_bytes,
+          .stale = r.stale == "loaded" ? stale_lines::loaded : stale_lines::any,
+          .sfence_invalidates = r.invalidation == "sfence",
+          .most_misses = r.stale_loads};
+}
+
+std::string replay_of(const simulator::host_options& hosts, bool as_is) {
+  const bool is_partial = hosts.coherence == coherence::partial;
+  std::string text = fmt::format(" --hosts {} --coherence {}", hosts.hosts,
+                                 hosts.coherence == coherence::full ? "full"
+                                 : is_partial                       ? "partial"
+                                                                    : "none");
+  if (is_partial) text += fmt::format(" --coherent-bytes {}", hosts.coherent_bytes);
+  if (hosts.stale == stale_lines::loaded) text += " --stale loaded";
+  if (hosts.sfence_invalidates) text += " --invalidation sfence";
+  if (as_is) text += " --as-is";
+  if (hosts.most_misses != ~std::uint64_t{0}) text += fmt::format(" --stale-loads {}", hosts.most_misses);
+  return text;
+}
+
+}  // namespace pmlab::cli
