@@ -95,14 +95,16 @@ class Packages(unittest.TestCase):
         version = (self.prefix / "lib/cmake/pmlab/pmlabConfigVersion.cmake")
         if not version.exists():
             version = next(self.prefix.glob("lib*/**/pmlabConfigVersion.cmake"))
-        self.assertIn("0.1", version.read_text())
+        major, minor = (SOURCE / "VERSION").read_text().split(".")[:2]
+        self.assertIn(f"{major}.{minor}", version.read_text())
         build = self.folder / "newer"
         project = self.folder / "newer-source"
         project.mkdir()
         (project / "CMakeLists.txt").write_text(
-            "cmake_minimum_required(VERSION 3.23)\nproject(newer LANGUAGES CXX)\nfind_package(pmlab 0.2 REQUIRED)\n")
+            "cmake_minimum_required(VERSION 3.23)\nproject(newer LANGUAGES CXX)\n"
+            f"find_package(pmlab {major}.{int(minor) + 1} REQUIRED)\n")
         said = run("cmake", "-S", project, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}", status=1)
-        self.assertIn("0.1", said)
+        self.assertIn(f"{major}.{minor}", said)
 
     def test_no_header_lands_beside_pmlab(self):
         self.assertEqual([p.name for p in (self.prefix / "include").iterdir()], ["pmlab"])
