@@ -117,7 +117,7 @@ class cursor_body {
     try {
       std::uint64_t bytes = 0;
       for (found_version v; ahead_.size() < count && bytes < enough_bytes && step(v); bytes += v.value_bytes)
-        ahead_.push_back({std::move(v)});
+        ahead_.push_back({{std::move(v)}});
     } catch (const std::exception&) {  // the pairs before come first; then the step is tried again
       if (ahead_.empty()) throw;
     }

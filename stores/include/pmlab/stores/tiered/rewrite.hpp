@@ -32,12 +32,9 @@
 namespace pmlab::stores::detail::tiered {
 
 // A version on its way into another set.
-struct moved_version {
-  found_version version{};
+struct moved_version : wanted_version {
   bool is_of_root = false;
   std::uint64_t covers = 0;
-  std::shared_ptr<const blocks::buffer> blocks{};  // those around its value, if that is copied, and perhaps more
-  std::uint32_t begin = 0;                         // place of these in their segment
 };
 
 // Versions of several sets, in order, from a place to another.
@@ -52,7 +49,7 @@ class merged_sets {
   [[nodiscard]] std::optional<moved_version> next() {
     part* const least = part_of_least_head(parts_);
     if (least == nullptr || (end_ && !(least->head->name() < *end_))) return std::nullopt;
-    moved_version found{std::move(*least->head), least->is_of_root};
+    moved_version found{{std::move(*least->head)}, least->is_of_root};
     least->head = least->source.next();
     return found;
   }
@@ -202,10 +199,10 @@ class leaf_rewriter {
 
   // Adds the versions of `batch`, and empties it.
   void add(std::vector<moved_version>& batch, leaf_list<Device>& into) {
-    std::vector<moved_version*> wanted;
+    std::vector<wanted_version*> wanted;
     for (moved_version& m : batch)
       if (must_move(m)) wanted.push_back(&m);
-    reader_.read(std::span<moved_version* const>(wanted), blocks::stream::values);
+    reader_.read(wanted, blocks::stream::values);
     for (moved_version& m : batch) {
       if (m.blocks != nullptr) copy(m);
       if (writer_->bytes() >= piece_bytes_ && !writer_->ends_with(m.version)) {
@@ -228,7 +225,7 @@ class leaf_rewriter {
   }
   void copy(moved_version& m) {
     found_version& v = m.version;
-    const std::span<const std::byte> bytes = m.blocks->bytes().subspan(v.place.offset - m.begin, v.value_bytes);
+    const std::span<const std::byte> bytes = m.value();
     check_value({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, v);
     const std::optional<value_place> to = values_.append(bytes);
     if (!to) {  // it stays, and its segment with it, until there is room

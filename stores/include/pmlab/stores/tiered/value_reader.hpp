@@ -29,6 +29,18 @@ struct block_range {
 // Values of more than this are not read together: a request that is longer is hardly cheaper than two.
 inline constexpr std::uint32_t most_bytes_read_together = std::uint32_t{128} << 10;
 
+// A version whose value may be read together with those of others.
+struct wanted_version {
+  found_version version{};
+  std::shared_ptr<const blocks::buffer> blocks{};  // those around its value, and perhaps more; null: it was not read
+  std::uint32_t begin = 0;                         // place of these in their segment
+
+  // Its value. REQUIRES: `blocks` is not null.
+  [[nodiscard]] std::span<const std::byte> value() const noexcept {
+    return blocks->bytes().subspan(version.place.offset - begin, version.value_bytes);
+  }
+};
+
 // Reads many values at once: they are all over the drive. Those that follow one another there, too, are one request.
 // For one thread.
 template <blocks::device Device>
@@ -40,10 +52,9 @@ class value_reader {
     for (std::size_t c = 0; c < classes; ++c)
       if (on.devices[c] != nullptr) queues_[c].emplace(*on.devices[c], depth);
   }
-  // Gives each of `wanted` the blocks around its value (members version, blocks and begin). REQUIRES: they are at most
-  // `depth`. Throws pmlab::error: the drive fails.
-  template <class Wanted>
-  void read(std::span<Wanted* const> wanted, blocks::stream of) {
+  // Gives each of `wanted` the blocks around its value. REQUIRES: they are at most `depth`. Throws pmlab::error: the
+  // drive fails.
+  void read(std::span<wanted_version* const> wanted, blocks::stream of) {
     // All memory is there before the first request: the drive writes to it until it has answered.
     std::array<blocks::request, depth> requests;
     std::array<std::size_t, depth> on{};
@@ -81,13 +92,12 @@ class value_reader {
   }
 
  private:
-  template <class Wanted>
-  [[nodiscard]] block_range around(const Wanted& w) const noexcept {
+  [[nodiscard]] block_range around(const wanted_version& w) const noexcept {
     return blocks_around(w.version, on_.where.block_bytes);
   }
   // One past the last value that follows `first` in the order of keys and, without a gap, on the drive.
-  template <class Wanted>
-  [[nodiscard]] std::size_t end_of_neighbours(std::span<Wanted* const> wanted, std::size_t first) const noexcept {
+  [[nodiscard]] std::size_t end_of_neighbours(std::span<wanted_version* const> wanted,
+                                              std::size_t first) const noexcept {
     const value_place begin = wanted[first]->version.place;
     std::size_t i = first + 1;
     for (; i < wanted.size(); ++i) {

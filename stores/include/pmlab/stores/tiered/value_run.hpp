@@ -48,12 +48,9 @@ std::string read_value(const set_context<Device>& context, const found_version& 
   return value;
 }
 
-// A version whose value is needed soon, and what was read of it.
-struct version_ahead {
-  found_version version{};
-  std::shared_ptr<const std::string> cached{};     // its value, if the cache had it
-  std::shared_ptr<const blocks::buffer> blocks{};  // those around its value, if it was read with others
-  std::uint32_t begin = 0;                         // place of these in their segment
+// A version whose value is needed soon.
+struct version_ahead : wanted_version {
+  std::shared_ptr<const std::string> cached{};  // its value, if the cache had it
 };
 
 // Reads the values of versions that come in the order of their keys. It keeps the blocks that were read last, of one
@@ -70,7 +67,7 @@ class value_run {
   // whose values lie in the order of puts, hardly any follows the one of the key before it. REQUIRES: at most
   // most_ahead.
   void prepare(std::span<version_ahead> next) {
-    std::array<version_ahead*, most_ahead> lonely{};
+    std::array<wanted_version*, most_ahead> lonely{};
     std::size_t count = 0;
     try {
       place_behind before = before_;
@@ -87,7 +84,7 @@ class value_run {
       }
       if (count < 2) return;
       context_.value_readers.with([&](auto& drives) {
-        drives.read(std::span<version_ahead* const>(lonely).first(count), blocks::stream::values);
+        drives.read(std::span<wanted_version* const>(lonely).first(count), blocks::stream::values);
       });
     } catch (const std::exception&) {  // `read` tries each alone
       for (std::size_t i = 0; i < count; ++i) lonely[i]->blocks.reset();
@@ -105,14 +102,15 @@ class value_run {
         value = *next.cached;
         return;
       }
-      if (next.blocks != nullptr && take(*next.blocks, next.begin, v, value)) return;
+      if (next.blocks != nullptr && take(next.value(), v, value)) return;
       const bool is_here = has(v);
       if (!is_here)
         if (const auto found = context_.cache.template find<std::string>({0, v.sequence})) {
           value = *found;
           return;
         }
-      if ((is_here || bring(v)) && take(bytes_, begin_, v, value)) return;
+      if ((is_here || bring(v)) && take(bytes_.bytes().subspan(v.place.offset - begin_, v.value_bytes), v, value))
+        return;
       end_ = begin_;  // damaged, or written since: the drive decides
     }
     value = read_value(context_, v);
@@ -134,10 +132,9 @@ class value_run {
     return v.place.segment == before.segment && v.place.offset >= before.offset &&
            v.place.offset - before.offset < context_.where.block_bytes;
   }
-  // False: `from`, which begins at `begin`, has another value there.
-  [[nodiscard]] static bool take(const blocks::buffer& from, std::uint32_t begin, const found_version& v,
-                                 std::string& value) {
-    value.assign(reinterpret_cast<const char*>(from.data()) + (v.place.offset - begin), v.value_bytes);
+  // False: `bytes` are not the value that was written.
+  [[nodiscard]] static bool take(std::span<const std::byte> bytes, const found_version& v, std::string& value) {
+    value.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return check_of(value) == v.value_check;
   }
 
