@@ -151,15 +151,14 @@ round_options round_of(const subject& subject, const campaign_options& options, 
     round.store_buffers = has_store_buffers(round, options.order);
     return host_round_of(round);
   }
-  // A store whose drive is in use, and few operations on few keys: its space is collected beside them.
-  const bool is_in_use = seed % 16 == 5 && subject.fills_up;
+  const bool begins_grown = seed % 16 == 5;
+  const bool is_in_use = begins_grown && subject.fills_up;
+  round.grown = round.grown || begins_grown;
   if (is_in_use) {
-    round.grown = true;
+    // A store whose drive is in use, and few operations on few keys: its space is collected beside them.
     round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 12 : 40);
-  }
-  // Twelve operations from just before a split.
-  if (seed % 16 == 5 && !subject.fills_up) {
-    round.grown = true;
+  } else if (begins_grown) {
+    // Twelve operations from just before a split.
     round.near_split = seed / 16 % 2 == 1;
     round.full = seed / 16 % (subject.open_replica_on_image != nullptr ? 2 : 3) == 1;
     round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 6 : 12);

@@ -116,7 +116,7 @@ campaign_options options_of(const verify_request& r) {
   // A single round is a replay.
   o.shrink_seconds = r.steps.empty() && r.rounds != 1 ? r.shrink : 0;
   // So it is as the report names it.
-  o.finds_miss = o.shrink_seconds > 0 || (r.hosts.stale_loads == ~std::uint64_t{0} && r.rounds != 1);
+  o.finds_miss = o.shrink_seconds > 0 || (r.hosts.stale_loads == all_stale_loads && r.rounds != 1);
   // A range is as long as it takes.
   constexpr double weeks = 1e7;
   if (r.seeds) o.budget_seconds = weeks;

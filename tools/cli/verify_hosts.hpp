@@ -14,6 +14,9 @@ struct host_options;
 
 namespace pmlab::cli {
 
+// So many loads may miss a store of another host: all.
+inline constexpr std::uint64_t all_stale_loads = ~std::uint64_t{0};
+
 struct host_request {
   unsigned hosts = 0;  // 0: the rounds have one
   std::string coherence = "full";
@@ -21,8 +24,8 @@ struct host_request {
   std::uint64_t coherent_bytes = 0;  // as `coherent_size` says
   std::string stale = "any";
   std::string invalidation = "mfence";
-  bool as_is = false;                             // also an index that hosts are not made to share
-  std::uint64_t stale_loads = ~std::uint64_t{0};  // so many loads may miss a store of another host
+  bool as_is = false;  // also an index that hosts are not made to share
+  std::uint64_t stale_loads = all_stale_loads;
 };
 
 inline constexpr unsigned most_hosts = 8;

@@ -11,6 +11,7 @@ using simulator::stale_lines;
 
 // A host more comes at the end of a round.
 static_assert(most_hosts + 1 == simulator::hosts::most);
+static_assert(all_stale_loads == simulator::host_options{}.most_misses);
 
 simulator::host_options host_options_of(const host_request& r) {
   return {.hosts = r.hosts,
@@ -33,7 +34,7 @@ std::string replay_of(const simulator::host_options& hosts, bool as_is) {
   if (hosts.stale == stale_lines::loaded) text += " --stale loaded";
   if (hosts.sfence_invalidates) text += " --invalidation sfence";
   if (as_is) text += " --as-is";
-  if (hosts.most_misses != ~std::uint64_t{0}) text += fmt::format(" --stale-loads {}", hosts.most_misses);
+  if (hosts.most_misses != all_stale_loads) text += fmt::format(" --stale-loads {}", hosts.most_misses);
   return text;
 }
 
