@@ -385,10 +385,8 @@ TEST(dash, L3_C8_C14_crashes_of_displacements_and_of_the_stash) {
     options.images_in_all = 2500;
     options.crash_recovery_one_in = 3;
     options.read_one_in = 10;
-    crash_medium memory;
-    const crash_result result = crash_scenario<index, index, crash_medium>(options).run(memory);
+    const crash_result result = run_with_crashes<index>(options);
     ASSERT_EQ(result.violation, "") << "replay: " << replay_command(seed);
-    std::printf("  seed %llu: %s\n", static_cast<unsigned long long>(seed), result.describe().c_str());
   }
 }
 

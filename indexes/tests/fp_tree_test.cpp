@@ -815,12 +815,9 @@ TEST(fp_tree_crash, of_inserts_that_move_entries) {
     options.mix = {.insert = 50, .update = 10, .upsert = 10, .erase = 25};
     options.one_operation_in = 1;
     options.images_per_point = 64;
-    using index = indexes::fp_tree<crash_medium>;
-    crash_medium medium;
-    const crash_result result = crash_scenario<index, index, crash_medium>(options).run(medium);
+    const crash_result result = run_with_crashes<indexes::fp_tree<crash_medium>>(options);
     EXPECT_EQ(result.violation, "") << "replay: " << replay_command(seed);
     EXPECT_GT(result.crash_points, options.operations);
-    std::printf("  seed %llu: %s\n", static_cast<unsigned long long>(seed), result.describe().c_str());
   }
 }
 

@@ -222,11 +222,9 @@ TEST(level_hashing, L1_L2_L3_L5_L6_L7_L11_crashes_of_movements_and_growth) {
     options.images_per_point = 40;
     options.images_in_all = 4000;
     options.crash_recovery_one_in = 3;
-    crash_medium memory;
-    const crash_result result = crash_scenario<index, index, crash_medium>(options).run(memory);
+    const crash_result result = run_with_crashes<index>(options);
     ASSERT_EQ(result.violation, "") << "replay: " << replay_command(seed);
     EXPECT_GE(result.changes_of_shape, 10U);
-    std::printf("  seed %llu: %s\n", static_cast<unsigned long long>(seed), result.describe().c_str());
   }
 }
 

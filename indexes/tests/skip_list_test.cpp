@@ -51,11 +51,8 @@ class skip_lists : public testing::Test {
     options.crash_recovery_one_in = 2;
     for (const std::uint64_t seed : seeds(3)) {
       options.seed = seed;
-      crash_medium medium;
-      const crash_result result =
-          crash_scenario<index<crash_medium>, index<crash_medium>, crash_medium>(options).run(medium);
+      const crash_result result = run_with_crashes<index<crash_medium>>(options);
       ASSERT_EQ(result.violation, "") << replay_command(seed);
-      std::printf("  seed %llu: %s\n", static_cast<unsigned long long>(seed), result.describe().c_str());
     }
   }
 };

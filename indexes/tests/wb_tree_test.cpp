@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -206,12 +205,9 @@ TEST(wb_tree_crash, F3_F4_in_splits_and_joins_of_leaves_and_inner_nodes) {
     options.only_around_changes_of_shape = true;
     options.nodes_are_shape = true;
     options.images_in_all = 12'000;
-    crash_medium medium;
-    using tree = indexes::wb_tree<crash_medium>;
-    const crash_result result = crash_scenario<tree, tree, crash_medium>(options).run(medium);
+    const crash_result result = run_with_crashes<indexes::wb_tree<crash_medium>>(options);
     EXPECT_EQ(result.violation, "") << "replay: " << replay_command(seed);
     EXPECT_GE(result.changes_of_shape, 25U);
-    std::printf("  %s\n", result.describe().c_str());
   }
 }
 

@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <map>
 #include <optional>
 #include <string>
@@ -214,11 +213,9 @@ TYPED_TEST(radix_crashes, in_growth_splits_merges_and_shrinking) {
       options.one_operation_in = 10;
       options.images_in_all = 3000;
       options.crash_recovery_one_in = 3;
-      crash_medium memory;
-      const crash_result result = crash_scenario<index, index, crash_medium>(options).run(memory);
+      const crash_result result = run_with_crashes<index>(options);
       ASSERT_EQ(result.violation, "") << "replay: " << replay_command(seed);
       EXPECT_GE(result.changes_of_shape, 5U);
-      std::printf("  seed %llu: %s\n", static_cast<unsigned long long>(seed), result.describe().c_str());
     }
 }
 

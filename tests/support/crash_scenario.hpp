@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -375,5 +376,14 @@ class crash_scenario {
   crash_medium recovered_again_;
   std::unordered_set<std::uint64_t> seen_;
 };
+
+// One run of an index on a fresh crash_medium. Prints how much that was.
+template <indexes::point_index Index>
+crash_result run_with_crashes(const crash_options& options) {
+  crash_medium medium;
+  crash_result result = crash_scenario<Index, Index, crash_medium>(options).run(medium);
+  std::printf("  seed %llu: %s\n", static_cast<unsigned long long>(options.seed), result.describe().c_str());
+  return result;
+}
 
 }  // namespace pmlab::tests
