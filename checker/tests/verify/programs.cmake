@@ -11,7 +11,7 @@ endforeach()
 target_link_options(program_misuse_static PRIVATE -static)
 target_compile_options(program_misuse_static PRIVATE -Wno-all)
 add_test(NAME verify.program_input
-         COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/program_input_test.py
+         COMMAND ${PMLAB_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/program_input_test.py
                  $<TARGET_FILE:pmlab_simulated_program> $<TARGET_FILE:program_misuse> $<TARGET_FILE:program_misuse_static>)
 set_tests_properties(verify.program_input PROPERTIES TIMEOUT 180 COST 10 LABELS verify ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 
@@ -31,7 +31,7 @@ endfunction()
 function(pmlab_program_test name source after defects)
   pmlab_verified_program(${name} ${source})
   add_test(NAME verify.program.${name}
-           COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/program_test.py $<TARGET_FILE:pmlab_simulated_program>
+           COMMAND ${PMLAB_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/program_test.py $<TARGET_FILE:pmlab_simulated_program>
                    $<TARGET_FILE:program_${name}> ${after} ${defects} ${ARGN})
   set_tests_properties(verify.program.${name} PROPERTIES TIMEOUT 400 COST 10 LABELS verify
                                                          ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
