@@ -753,6 +753,29 @@ TEST(Tiered, AWalkReadsScatteredValuesTogether) {
   }
 }
 
+// A spill merges the sets of the root once, however many leaves take their versions.
+TEST(Tiered, ASpillReadsEachSetOfTheRootOnce) {
+  machine m(4096, 4096);
+  auto options = small_options();
+  splitmix64 random(21);
+  const auto put = [&](auto& t) { t.put("key" + std::to_string(random.next()), std::string(random.below(200), 'v')); };
+  {
+    auto db = m.open(options);
+    auto t = db->table("t");
+    for (int i = 0; i < 2000; ++i) put(t);
+    db->compact();
+  }
+  options.leaf_bytes = 1 << 20;  // none is split
+  auto db = m.open(options);
+  auto t = db->table("t");
+  const auto before = db->stats();
+  ASSERT_GT(before.leaves, 8U);
+  m.staging.inner().reset();
+  while (db->stats().spills == before.spills) put(t);
+  ASSERT_EQ(db->stats().compactions, before.compactions);
+  EXPECT_EQ(m.staging.inner().of(blocks::stream::keys).reads, options.most_sets + 1);
+}
+
 // A walk whose read failed goes on: behind the key whose value it was, or where it was. No key is lost, and none comes
 // twice.
 TEST(Tiered, AWalkGoesOnBehindAFailedRead) {

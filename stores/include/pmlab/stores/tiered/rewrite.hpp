@@ -37,19 +37,24 @@ struct moved_version : wanted_version {
   std::uint64_t covers = 0;
 };
 
-// Versions of several sets, in order, from a place to another.
+// Versions of several sets, in order, from a place to another. Each page is read once.
 template <blocks::device Device>
 class merged_sets {
  public:
-  explicit merged_sets(std::optional<version_name> end) : end_(end) {}
-  void add(std::shared_ptr<const key_set<Device>> of, bool is_of_root, const version_name& from) {
-    parts_.push_back({set_source<Device>(std::move(of), key_set<Device>::pages_ahead), is_of_root, {}});
-    parts_.back().head = parts_.back().source.at_least(from);
+  // `are_of_root`: the sets are those of the root.
+  merged_sets(std::span<const std::shared_ptr<const key_set<Device>>> sets, bool are_of_root, const version_name& from)
+      : are_of_root_(are_of_root) {
+    for (const auto& s : sets) {
+      parts_.push_back({set_source<Device>(s, key_set<Device>::pages_ahead), {}});
+      parts_.back().head = parts_.back().source.at_least(from);
+    }
   }
+  // `next` returns the versions before `end`; without one: all.
+  void ends_at(const std::optional<version_name>& end) { end_ = end; }
   [[nodiscard]] std::optional<moved_version> next() {
     part* const least = part_of_least_head(parts_);
     if (least == nullptr || (end_ && !(least->head->name() < *end_))) return std::nullopt;
-    moved_version found{{std::move(*least->head)}, least->is_of_root};
+    moved_version found{{std::move(*least->head)}, are_of_root_};
     least->head = least->source.next();
     return found;
   }
@@ -57,9 +62,9 @@ class merged_sets {
  private:
   struct part {
     set_source<Device> source;
-    bool is_of_root;
     std::optional<found_version> head;
   };
+  bool are_of_root_;
   std::optional<version_name> end_;
   std::vector<part> parts_;
 };
@@ -92,34 +97,16 @@ class leaf_rewriter {
         keys_(context, io_, rules_.place.leaf_keys, rules_.keys_keep, blocks::stream::keys),
         values_(context, io_, rules_.place.leaf_values, rules_.values_keep, blocks::stream::values) {}
 
-  // The leaf `old` with the versions of `root` that are in its range; with `merges`, all of its sets become one, and a
-  // leaf that is too large becomes several. `end`: where the next leaf begins. Throws tiered_full.
-  void rewrite(const leaf<Device>& old, const std::optional<version_name>& end, std::span<const set_pointer> root,
-               bool merges, leaf_list<Device>& into) {
-    const bool is_lowest = merges || old.sets.empty();
-    const auto sources = [&] {
-      merged_sets<Device> all(end);
-      for (const set_pointer& s : root) all.add(s, true, old.begin());
-      if (merges)
-        for (const set_pointer& s : old.sets) all.add(s, false, old.begin());
-      return all;
-    };
-    plan(old, is_lowest, sources());
-    begin(old, root, merges);
-    survivors rule(rules_.horizon, is_lowest);
-    std::vector<moved_version> batch;
-    for (merged_sets<Device> all = sources();;) {
-      std::optional<moved_version> one = all.next();
-      if (one && !rule.stays(one->version)) continue;
-      if (one) {
-        if (!is_lowest) one->covers = covered_by(old, one->version);
-        batch.push_back(std::move(*one));
-      }
-      if (batch.size() == value_reader<Device>::depth || !one) add(batch, into);
-      if (!one) break;
-    }
-    finish_set(into);
-    if (old.sets.empty() || merges) return;
+  // The leaf `old` with the next ones of `versions`, which merges the sets `root`: those before `end`, where the next
+  // leaf begins. A leaf that was empty, and gets too much, becomes several. Throws tiered_full.
+  void spill(const leaf<Device>& old, const std::optional<version_name>& end, std::span<const set_pointer> root,
+             merged_sets<Device>& versions, leaf_list<Device>& into) {
+    const bool is_lowest = old.sets.empty();
+    begin_plan();
+    if (is_lowest) plan(old, merged_sets<Device>(root, true, old.begin()), end);
+    begin(old, root, false);
+    move(old, is_lowest, versions, end, into);
+    if (is_lowest) return;
     if (into.back()->sets.empty()) {
       into.back() = std::make_shared<leaf<Device>>(old);
       return;
@@ -127,6 +114,14 @@ class leaf_rewriter {
     auto more = std::make_shared<leaf<Device>>(*into.back());  // the set is one more
     more->sets.insert(more->sets.end(), old.sets.begin(), old.sets.end());
     into.back() = std::move(more);
+  }
+  // The sets of the leaf `old` as one; a leaf that is too large becomes several. Throws tiered_full.
+  void merge(const leaf<Device>& old, const std::optional<version_name>& end, leaf_list<Device>& into) {
+    begin_plan();
+    plan(old, merged_sets<Device>(old.sets, false, old.begin()), end);
+    begin(old, {}, true);
+    merged_sets<Device> all(old.sets, false, old.begin());
+    move(old, true, all, end, into);
   }
 
   // All that it made is durable on return.
@@ -146,12 +141,17 @@ class leaf_rewriter {
   [[nodiscard]] std::uint64_t copied() const noexcept { return copied_; }
 
  private:
-  // Reads the keys once, to know what will be live: which segments are poor, and how large each leaf will be.
-  void plan(const leaf<Device>& old, bool is_lowest, merged_sets<Device> all) {
+  // Values that are in memory at once: with the last of them, they may be twice as many bytes.
+  static constexpr std::uint64_t most_batch_bytes = std::uint64_t{1} << 20;
+
+  void begin_plan() {
     poor_ = rules_.only.value_or(std::set<std::uint32_t>());
     stayed_ = rules_.only.has_value();
     piece_bytes_ = ~std::uint64_t{0};
-    if (!is_lowest) return;
+  }
+  // Reads the keys once, to know what will be live: which segments are poor, and how large each leaf will be.
+  void plan(const leaf<Device>& old, merged_sets<Device> all, const std::optional<version_name>& end) {
+    all.ends_at(end);
     std::map<std::uint32_t, std::uint64_t> live;
     std::uint64_t total = 0;
     survivors rule(rules_.horizon, true);
@@ -187,6 +187,30 @@ class leaf_rewriter {
       for (const set_pointer& s : old.sets) span(s);
     now_ = {old.table, old.bound, {}, rules_.horizon, merges ? rules_.remembered_percent : 0};
     writer_.emplace(context_, keys_, rules_.next_id(), first_, last_);
+  }
+
+  // Moves the versions before `end` that stay into sets of the leaf, or of those that it becomes.
+  void move(const leaf<Device>& old, bool is_lowest, merged_sets<Device>& all, const std::optional<version_name>& end,
+            leaf_list<Device>& into) {
+    all.ends_at(end);
+    survivors rule(rules_.horizon, is_lowest);
+    std::vector<moved_version> batch;
+    std::uint64_t bytes = 0;
+    for (;;) {
+      std::optional<moved_version> one = all.next();
+      if (one && !rule.stays(one->version)) continue;
+      if (one) {
+        if (!is_lowest) one->covers = covered_by(old, one->version);
+        if (one->version.has_value()) bytes += one->version.value_bytes;
+        batch.push_back(std::move(*one));
+      }
+      if (batch.size() == value_reader<Device>::depth || bytes >= most_batch_bytes || !one) {
+        add(batch, into);
+        bytes = 0;
+      }
+      if (!one) break;
+    }
+    finish_set(into);
   }
 
   // About the bytes of the value that `v` replaces.

@@ -1007,8 +1007,9 @@ class tree {
     leaf_rewriter<Device> rewriter = make_rewriter(*v, keys_keep, values_keep, 100, 100,
                                                    copies ? std::nullopt : std::optional(std::set<std::uint32_t>()));
     leaf_list<Device> leaves;
+    merged_sets<Device> versions(oldest, true, v->leaves.front()->begin());
     for (std::size_t i = 0; i < v->leaves.size(); ++i)
-      rewriter.rewrite(*v->leaves[i], end_of(*v, i), oldest, false, leaves);
+      rewriter.spill(*v->leaves[i], end_of(*v, i), oldest, versions, leaves);
     rewriter.make_durable();
     const std::scoped_lock lock(mutex_);
     install(rewriter.made(), [&](view& changed) {  // (S2)
@@ -1036,7 +1037,7 @@ class tree {
     const std::shared_ptr<const view> v = pinned();
     rewriter.go_on(live_bytes(*v));
     leaf_list<Device> pieces;
-    rewriter.rewrite(*v->leaves[leaf_number], end_of(*v, leaf_number), {}, true, pieces);
+    rewriter.merge(*v->leaves[leaf_number], end_of(*v, leaf_number), pieces);
     // The range of a leaf without keys goes to the leaf before it.
     if (leaf_number > 0 && pieces.size() == 1 && pieces.front()->sets.empty()) pieces.clear();
     rewriter.make_durable();

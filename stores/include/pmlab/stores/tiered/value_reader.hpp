@@ -46,7 +46,7 @@ struct wanted_version {
 template <blocks::device Device>
 class value_reader {
  public:
-  static constexpr std::size_t depth = 32;
+  static constexpr std::size_t depth = 128;
 
   explicit value_reader(const drive_pair<Device>& on) : on_(on) {
     for (std::size_t c = 0; c < classes; ++c)
