@@ -21,8 +21,6 @@
 
 #include "support/campaign.hpp"
 #include "support/comparison.hpp"
-#include "support/crash_medium.hpp"
-#include "support/crash_scenario.hpp"
 #include "support/forwarding_index.hpp"
 #include "support/history.hpp"
 #include "support/linearizability.hpp"
@@ -369,26 +367,6 @@ class in_one_group : public forwarding_index<dash<Medium>> {
   static inline std::mutex names_mutex;
   static inline std::unordered_map<std::uint64_t, std::uint64_t> names;
 };
-
-// Crashes at every flush, fence and publication of displacements, of inserts into the stash, and of splits.
-TEST(dash, L3_C8_C14_crashes_of_displacements_and_of_the_stash) {
-  const watchdog hang(std::chrono::seconds(400), replay_command(1));
-  using index = in_one_group<crash_medium>;
-  for (const std::uint64_t seed : seeds(3)) {
-    crash_options options;
-    options.seed = seed;
-    options.keys = key_set::dense;
-    options.key_count = 700;
-    options.preload = 200;
-    options.operations = 500;
-    options.mix = {.insert = 80, .update = 6, .upsert = 8, .erase = 6};
-    options.images_in_all = 2500;
-    options.crash_recovery_one_in = 3;
-    options.read_one_in = 10;
-    const crash_result result = run_with_crashes<index>(options);
-    ASSERT_EQ(result.violation, "") << "replay: " << replay_command(seed);
-  }
-}
 
 // Threads insert, update and erase the same keys of one group while its entries are displaced and its segment splits.
 TEST(dash, L3_L8_histories_in_a_group_that_is_full_are_linearizable) {

@@ -1,6 +1,5 @@
 // The FP-tree's own behaviour: leaves that are freed and reused, and a recovery that rebuilds everything but the
 // leaves.
-#include <pmlab/base/error.hpp>
 #include <pmlab/indexes/fp_tree.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/dram.hpp>
@@ -21,15 +20,13 @@
 
 #include <gtest/gtest.h>
 
-#include "support/campaign.hpp"
-#include "support/child_process.hpp"
 #include "support/comparison.hpp"
-#include "support/crash_medium.hpp"
-#include "support/crash_scenario.hpp"
 #include "support/differential.hpp"
 #include "support/leaf_tree.hpp"
 #include "support/medium_under_test.hpp"
+#include "support/message_of.hpp"
 #include "support/operations.hpp"
+#include "support/restartable_medium.hpp"
 #include "support/reuse_under_reader.hpp"
 #include "support/settings.hpp"
 
@@ -44,7 +41,7 @@ class fp_tree : public leaf_tree_test<Setting, parts::capacity> {};
 
 using fp_tree_settings =
     testing::Types<setting<kind<indexes::fp_tree>, media::dram>, setting<kind<indexes::fp_tree>, media::pmem>,
-                   setting<kind<indexes::fp_tree>, crash_medium>>;
+                   setting<kind<indexes::fp_tree>, restartable_medium>>;
 TYPED_TEST_SUITE(fp_tree, fp_tree_settings, setting_name);
 
 constexpr std::uint64_t leaf_of_keys = 10 * parts::capacity;
@@ -103,7 +100,7 @@ TYPED_TEST(fp_tree, groups_go_back_to_the_medium) {
       this->expect_sound_and_working(index, model, one_in);
     }
     const std::uint64_t held = TypeParam::index::open(*this->under_.medium, name).stats().medium_bytes;
-    if constexpr (std::is_same_v<typename TypeParam::medium, crash_medium>) {
+    if constexpr (std::is_same_v<typename TypeParam::medium, restartable_medium>) {
       EXPECT_EQ(this->under_.medium->used().allocated_bytes - allocated, held);
     }
     auto index = TypeParam::index::open(*this->under_.medium, name);
@@ -112,18 +109,8 @@ TYPED_TEST(fp_tree, groups_go_back_to_the_medium) {
 }
 
 TYPED_TEST(fp_tree, A4_leaves_are_used_again) {
-  auto index = TypeParam::index::open(*this->under_.medium);
-  std::uint64_t bytes = 0;
-  for (int cycle = 0; cycle < 100; ++cycle) {
-    constexpr std::uint64_t keys = 5000;
-    constexpr std::uint64_t step = 7919;  // has no factor in common with `keys`
-    for (std::uint64_t n = 0; n < keys; ++n) ASSERT_EQ(index.insert(n * step % keys, n), outcome::inserted);
-    if (cycle == 0) bytes = index.stats().medium_bytes + index.stats().dram_bytes;
-    for (std::uint64_t n = 0; n < keys; ++n) ASSERT_EQ(index.erase(n), outcome::erased);
-  }
-  EXPECT_EQ(index.stats().nodes, 1U);
-  EXPECT_LE(index.stats().medium_bytes + index.stats().dram_bytes, bytes);
-  EXPECT_TRUE(index.check().ok());
+  this->expect_leaves_to_be_used_again(
+      100, 1, [](const indexes::index_stats& stats) { return stats.medium_bytes + stats.dram_bytes; });
 }
 
 TYPED_TEST(fp_tree, P6_groups_of_leaves_follow_each_other) {
@@ -149,7 +136,7 @@ TYPED_TEST(fp_tree, P6_groups_of_leaves_follow_each_other) {
 
 // P7: a leaf that a reader holds is freed and reused for other keys while it reads.
 TYPED_TEST(fp_tree, P7_leaves_change_hands_under_readers) {
-  if constexpr (!std::is_same_v<typename TypeParam::medium, crash_medium>) {
+  if constexpr (!std::is_same_v<typename TypeParam::medium, restartable_medium>) {
     auto index = TypeParam::index::open(*this->under_.medium);
     EXPECT_EQ(wrong_reads_while_nodes_change_hands(index), 0U);
     EXPECT_TRUE(index.check().ok());
@@ -159,7 +146,7 @@ TYPED_TEST(fp_tree, P7_leaves_change_hands_under_readers) {
 
 // Readers of the last entries, while the next inserts make these move in their leaf.
 TYPED_TEST(fp_tree, F6_entries_that_move_in_their_leaf_are_found_once) {
-  if constexpr (!std::is_same_v<typename TypeParam::medium, crash_medium>) {
+  if constexpr (!std::is_same_v<typename TypeParam::medium, restartable_medium>) {
     auto index = TypeParam::index::open(*this->under_.medium);
     constexpr std::uint64_t keys = 30'000;
     std::atomic<std::uint64_t> present{0};  // all keys below it
@@ -266,23 +253,11 @@ TEST(fp_tree_in_transactions, P9_does_the_same) {
 template <class Setting>
 class fp_tree_recovery : public fp_tree<Setting> {};
 using durable_fp_trees =
-    testing::Types<setting<kind<indexes::fp_tree>, media::pmem>, setting<kind<indexes::fp_tree>, crash_medium>>;
+    testing::Types<setting<kind<indexes::fp_tree>, media::pmem>, setting<kind<indexes::fp_tree>, restartable_medium>>;
 TYPED_TEST_SUITE(fp_tree_recovery, durable_fp_trees, setting_name);
 
-// P1, P5: the links of leaves that splits made, in every order, are all that there is; no lock is found held.
 TYPED_TEST(fp_tree_recovery, P1_P5_any_number_of_threads_finds_every_leaf) {
-  contents model;
-  {
-    auto index = TypeParam::index::open(*this->under_.medium);
-    ASSERT_EQ(run_differential(index, model, {.operations = 60'000, .key_count = 40'000}), "");
-  }
-  for (const unsigned threads : {1U, 2U, 3U, 64U, 0U}) {
-    this->under_.reopen();
-    auto index = TypeParam::index::open(*this->under_.medium, "fp_tree", threads);
-    ASSERT_EQ(compare_all(index, model), "") << threads << " threads";
-    ASSERT_TRUE(index.check().ok());
-    ASSERT_EQ(run_differential(index, model, {.seed = threads + 7, .operations = 2000, .key_count = 40'000}), "");
-  }
+  this->expect_any_number_of_threads_to_find_every_leaf("fp_tree");
 }
 
 TYPED_TEST(fp_tree_recovery, P8_an_empty_tree_opens) {
@@ -303,14 +278,13 @@ TYPED_TEST(fp_tree_recovery, P8_an_empty_tree_opens) {
 }
 
 // The list of leaves in the medium, as it is between two stores of a split or of the end of a leaf.
-class fp_tree_halfway : public testing::Test {
+class fp_tree_halfway : public overwritten_tree<indexes::fp_tree<restartable_medium>> {
  protected:
-  using index_type = indexes::fp_tree<crash_medium>;
+  using index_type = indexes::fp_tree<restartable_medium>;
 
   parts::leaf* leaf_at(std::size_t position) {
     auto& medium = *under_.medium;
-    const media::root root = medium.named_root("fp_tree", "fp_tree", 1);
-    media::pointer<parts::leaf_group> group(root.word->load());
+    media::pointer<parts::leaf_group> group(root_word());
     while (medium.resolve(group)->next.load()) group = medium.resolve(group)->next.load();
     parts::leaf* at = medium.resolve(group)->leaves();
     for (; position > 0; --position) at = medium.resolve(at->next.load());
@@ -321,19 +295,13 @@ class fp_tree_halfway : public testing::Test {
     l.bitmap.store(parts::sealed(under_.medium->locate(&l), used, l.next.load()));
   }
 
-  void fill(std::uint64_t leaves) {
-    auto index = index_type::open(*under_.medium);
-    for (std::uint64_t n = 1; n <= leaves * parts::capacity; ++n) {
-      ASSERT_EQ(index.insert(2 * n, ~n), outcome::inserted);
-      model_[2 * n] = ~n;
-    }
-  }
+  void fill(std::uint64_t leaves) { overwritten_tree::fill(leaves * parts::capacity); }
 
   // Calls function(leaf) for every leaf of every group, function_of_groups(group) for every group.
   template <class Function, class OfGroups>
   void for_each_leaf(Function&& function, OfGroups&& function_of_groups) {
     auto& medium = *under_.medium;
-    media::pointer<parts::leaf_group> at(medium.named_root("fp_tree", "fp_tree", 1).word->load());
+    media::pointer<parts::leaf_group> at(root_word());
     while (at) {
       parts::leaf_group& group = *medium.resolve(at);
       at = group.next.load();
@@ -361,28 +329,6 @@ class fp_tree_halfway : public testing::Test {
     return seals;
   }
 
-  // The error of opening; empty: it opens.
-  std::string refusal() {
-    try {
-      auto index = index_type::open(*under_.medium);
-      return {};
-    } catch (const error& e) {
-      return e.what();
-    }
-  }
-
-  // The entries of a salvage.
-  contents salvaged() {
-    contents found;
-    try {
-      index_type::salvage(*under_.medium, "fp_tree",
-                          [&](std::uint64_t key, std::uint64_t value) { found.emplace(key, value); });
-    } catch (const error& e) {
-      std::printf("  %s\n", e.what());
-    }
-    return found;
-  }
-
   void expect_sound() {
     for (int round = 0; round < 2; ++round) {
       auto index = index_type::open(*under_.medium);
@@ -390,9 +336,6 @@ class fp_tree_halfway : public testing::Test {
       EXPECT_TRUE(index.check().ok());
     }
   }
-
-  medium_under_test<crash_medium> under_;
-  contents model_;
 };
 
 // P2, P3: the new leaf is linked, the old one's bitmap still has the moved entries. Recovery clears just those.
@@ -429,17 +372,9 @@ TEST_F(fp_tree_halfway, P8_empty_leaves_in_a_row_and_at_the_end_are_unlinked) {
 
 TEST_F(fp_tree_halfway, corrupt_lists_are_errors) {
   fill(4);
-  const auto refused = [&] {
-    try {
-      auto index = index_type::open(*under_.medium);
-      return std::string("opened");
-    } catch (const error& e) {
-      return std::string(e.what());
-    }
-  };
   parts::leaf& second = *leaf_at(1);
   const auto next = second.next.load();
-  const auto expect_refused = [&] { EXPECT_NE(refused().find("corrupt"), std::string::npos) << refused(); };
+  const auto expect_refused = [&] { EXPECT_PRED2(says, refusal(), "corrupt"); };
   second.next.store(under_.medium->locate(leaf_at(0)));
   expect_refused();
   second.next.store(media::pointer<parts::leaf>(next.word() + 64));
@@ -522,10 +457,9 @@ TEST_F(fp_tree_halfway, a_lost_link_is_refused_and_a_salvage_brings_everything_b
                              under_.medium->locate(leaf_at(99)), media::pointer<parts::leaf>(64)}) {
       if (wrong == next) continue;
       l.next.store(wrong);
-      EXPECT_NE(refusal().find("FP-tree 'fp_tree' is corrupt: "), std::string::npos) << at << ": " << refusal();
-      EXPECT_NE(refusal().find(std::to_string(99 - at) + " leaves with entries are outside"), std::string::npos)
-          << refusal();
-      EXPECT_NE(refusal().find("pmlab pool repair"), std::string::npos) << refusal();
+      EXPECT_PRED2(says, refusal(), "FP-tree 'fp_tree' is corrupt: ") << at << ": " << refusal();
+      EXPECT_PRED2(says, refusal(), std::to_string(99 - at) + " leaves with entries are outside");
+      EXPECT_PRED2(says, refusal(), "pmlab pool repair");
       EXPECT_EQ(salvaged(), model_);
       l.next.store(next);
     }
@@ -615,7 +549,7 @@ TEST_F(fp_tree_halfway, a_join_that_was_cut_off_is_taken_back_or_completed) {
       const auto first = static_cast<std::size_t>(std::countr_zero(moved));
       const std::uint64_t value = right.slots[first].value.load();
       right.slots[first].value.store(value + 1);
-      EXPECT_NE(refusal().find("is overwritten"), std::string::npos) << refusal();
+      EXPECT_PRED2(says, refusal(), "is overwritten");
       right.slots[first].value.store(value);
       expect_sound();
     }
@@ -688,7 +622,7 @@ TEST_F(fp_tree_halfway, a_move_that_was_cut_off_is_completed) {
       cut_off(place, old_place);
       const auto first = static_cast<std::size_t>(std::countr_zero(used));
       source->slots[first].value.fetch_add(1);
-      EXPECT_NE(refusal().find("is overwritten"), std::string::npos) << refusal();
+      EXPECT_PRED2(says, refusal(), "is overwritten");
       cut_off(place, place);
       expect_sound();
     }
@@ -705,7 +639,7 @@ TEST_F(fp_tree_halfway, leaves_of_a_crash_outside_the_list_are_emptied_and_other
     set_slots(last, parts::slots_in(last.bitmap.load()));
   };
   cut_off(17);
-  EXPECT_NE(refusal().find("17 leaves with entries are outside its list"), std::string::npos) << refusal();
+  EXPECT_PRED2(says, refusal(), "17 leaves with entries are outside its list");
   EXPECT_EQ(salvaged(), model_);
   model_.erase(model_.upper_bound(2 * 24 * parts::capacity), model_.end());
   {
@@ -747,7 +681,7 @@ TEST_F(fp_tree_halfway, a_tree_without_seals_opens_and_stays_one) {
   parts::leaf& l = *leaf_at(10);
   const auto next = l.next.load();
   l.next.store({});
-  EXPECT_NE(refusal().find("leaves with entries are outside its list"), std::string::npos) << refusal();
+  EXPECT_PRED2(says, refusal(), "leaves with entries are outside its list");
   EXPECT_EQ(salvaged(), model_);
   l.next.store(next);
   expect_sound();
@@ -802,55 +736,6 @@ TEST_F(fp_tree_halfway, a_salvage_prefers_an_entry_that_has_moved_to_its_old_wor
   ASSERT_NE(refusal(), "");
   const contents found = salvaged();
   for (const auto& [key, value] : model_) EXPECT_EQ(found.at(key), value);
-}
-
-// A crash at every event of inserts that move entries, and of updates and erases among them.
-TEST(fp_tree_crash, of_inserts_that_move_entries) {
-  for (const std::uint64_t seed : seeds(1)) {
-    crash_options options;
-    options.seed = seed;
-    options.keys = key_set::anywhere;
-    options.key_count = 40;
-    options.operations = 120;
-    options.mix = {.insert = 50, .update = 10, .upsert = 10, .erase = 25};
-    options.one_operation_in = 1;
-    options.images_per_point = 64;
-    const crash_result result = run_with_crashes<indexes::fp_tree<crash_medium>>(options);
-    EXPECT_EQ(result.violation, "") << "replay: " << replay_command(seed);
-    EXPECT_GT(result.crash_points, options.operations);
-  }
-}
-
-// A crash at every event of joins and moves and of the end of a group, and operations after the recovery.
-TEST(fp_tree_crash, of_leaves_that_are_joined_and_groups_that_go) {
-  for (const std::uint64_t seed : seeds(1)) {
-    crash_options options;
-    options.seed = seed;
-    options.keys = key_set::dense;
-    options.key_count = 2200;
-    options.preload = 2200;
-    options.operations = 3500;
-    options.mix = {.insert = 3, .update = 1, .upsert = 1, .erase = 90};
-    options.only_around_changes_of_shape = true;
-    options.nodes_are_shape = true;
-    options.one_operation_in = 500;
-    options.one_point_in = 16;
-    options.images_per_point = 8;
-    options.work_after_recovery = 4;
-    options.crash_recovery_one_in = 4;
-    using index = indexes::fp_tree<crash_medium>;
-    const child_end end = run_in_child(
-        [&] {
-          crash_medium medium;
-          const crash_result result = crash_scenario<index, index, crash_medium>(options).run(medium);
-          if (result.changes_of_shape == 0) return std::string("no group was freed");
-          return result.violation.empty() ? "clean: " + result.describe() : result.violation;
-        },
-        std::chrono::minutes(5));
-    ASSERT_TRUE(end.end == child_end::how::returned && end.text.starts_with("clean: "))
-        << end.describe() << "\nreplay: " << replay_command(seed);
-    std::printf("  seed %llu: %s\n", static_cast<unsigned long long>(seed), end.text.c_str());
-  }
 }
 
 // Recovery with half a million keys, a hundredth of the time that ten million may take.

@@ -163,8 +163,8 @@ TYPED_TEST(full_medium, what_an_idle_thread_erased_makes_room_at_once) {
 
 TYPED_TEST(full_medium, a_medium_without_space_for_an_empty_index_is_an_error) {
   if (std::is_same_v<typename TypeParam::medium, media::pmem>) GTEST_SKIP() << "no pool is so small";
-  medium_under_test<typename TypeParam::medium> tiny(std::is_same_v<typename TypeParam::medium, crash_medium> ? 5800
-                                                                                                              : 64);
+  medium_under_test<typename TypeParam::medium> tiny(
+      std::is_same_v<typename TypeParam::medium, restartable_medium> ? 5800 : 64);
   auto used = tiny.medium->used().allocated_bytes;
   const auto open_and_fill = [&] {
     auto index = TypeParam::index::open(*tiny.medium);

@@ -19,8 +19,6 @@
 
 #include "support/campaign.hpp"
 #include "support/comparison.hpp"
-#include "support/crash_medium.hpp"
-#include "support/crash_scenario.hpp"
 #include "support/few_shards.hpp"
 #include "support/history.hpp"
 #include "support/linearizability.hpp"
@@ -204,28 +202,6 @@ TEST(level_hashing, L10_keys_with_zero_bytes_inside_stay_apart) {
     model[key] = bytes;
   }
   EXPECT_EQ(compare_all(table, model), "");
-}
-
-// L2, L6, L7: a crash at every flush, fence and publication of each growth, and of the recovery from it.
-TEST(level_hashing, L1_L2_L3_L5_L6_L7_L11_crashes_of_movements_and_growth) {
-  const watchdog hang(std::chrono::seconds(400), replay_command(1));
-  using index = level_hashing<crash_medium>;
-  for (const std::uint64_t seed : seeds(3)) {
-    crash_options options;
-    options.seed = seed;
-    options.keys = key_set::anywhere;
-    options.key_count = 3000;
-    options.operations = 1500;
-    options.mix = {.insert = 80, .update = 4, .upsert = 8, .erase = 4};
-    options.only_around_changes_of_shape = true;
-    options.one_operation_in = 10;
-    options.images_per_point = 40;
-    options.images_in_all = 4000;
-    options.crash_recovery_one_in = 3;
-    const crash_result result = run_with_crashes<index>(options);
-    ASSERT_EQ(result.violation, "") << "replay: " << replay_command(seed);
-    EXPECT_GE(result.changes_of_shape, 10U);
-  }
 }
 
 // A pool that was made with another number of shards than this program would take.

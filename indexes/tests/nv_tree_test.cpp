@@ -1,6 +1,5 @@
 // The NV-Tree's own behaviour: leaves that are replaced, joined and freed, an inner array that is built while others
 // read, and a list of leaves that is validated when it is opened.
-#include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/search_block.hpp>
 #include <pmlab/indexes/detail/search_layer.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -16,7 +15,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <limits>
 #include <memory>
 #include <new>
@@ -29,11 +27,12 @@
 #include <gtest/gtest.h>
 
 #include "support/comparison.hpp"
-#include "support/crash_medium.hpp"
 #include "support/differential.hpp"
 #include "support/leaf_tree.hpp"
 #include "support/medium_under_test.hpp"
+#include "support/message_of.hpp"
 #include "support/operations.hpp"
+#include "support/restartable_medium.hpp"
 #include "support/reuse_under_reader.hpp"
 #include "support/settings.hpp"
 
@@ -48,7 +47,7 @@ class nv_tree : public leaf_tree_test<Setting, Setting::index::capacity> {};
 
 using nv_tree_settings =
     testing::Types<setting<kind<indexes::nv_tree>, media::dram>, setting<kind<indexes::nv_tree>, media::pmem>,
-                   setting<kind<indexes::nv_tree>, crash_medium>>;
+                   setting<kind<indexes::nv_tree>, restartable_medium>>;
 TYPED_TEST_SUITE(nv_tree, nv_tree_settings, setting_name);
 
 // The leaves that a group still has may all be waiting for a reader: then others are moved.
@@ -174,7 +173,7 @@ TYPED_TEST(nv_tree, sparse_leaves_are_joined_and_groups_go_back_to_the_medium) {
       this->expect_sound_and_working(index, model, one_in);
     }
     auto index = TypeParam::index::open(*this->under_.medium, name);
-    if constexpr (std::is_same_v<typename TypeParam::medium, crash_medium>) {
+    if constexpr (std::is_same_v<typename TypeParam::medium, restartable_medium>) {
       EXPECT_EQ(this->under_.medium->used().allocated_bytes - allocated, index.stats().medium_bytes);
     }
     this->expect_sound_and_working(index, model, one_in);
@@ -215,23 +214,13 @@ TYPED_TEST(nv_tree, a_free_group_does_not_keep_the_others) {
 }
 
 TYPED_TEST(nv_tree, A4_leaves_are_used_again) {
-  auto index = TypeParam::index::open(*this->under_.medium);
-  std::uint64_t bytes = 0;
-  for (int cycle = 0; cycle < 50; ++cycle) {
-    constexpr std::uint64_t keys = 5000;
-    constexpr std::uint64_t step = 7919;  // has no factor in common with `keys`
-    for (std::uint64_t n = 0; n < keys; ++n) ASSERT_EQ(index.insert(n * step % keys, n), outcome::inserted);
-    if (cycle == 0) bytes = index.stats().medium_bytes;
-    for (std::uint64_t n = 0; n < keys; ++n) ASSERT_EQ(index.erase(n), outcome::erased);
-  }
-  EXPECT_EQ(index.stats().nodes, parts::regions);
-  EXPECT_LE(index.stats().medium_bytes, bytes);
-  EXPECT_TRUE(index.check().ok());
+  this->expect_leaves_to_be_used_again(50, parts::regions,
+                                       [](const indexes::index_stats& stats) { return stats.medium_bytes; });
 }
 
 // A leaf and a descriptor that a reader holds go while it reads, and its leaf is used for other keys.
 TYPED_TEST(nv_tree, leaves_change_hands_under_readers) {
-  if constexpr (!std::is_same_v<typename TypeParam::medium, crash_medium>) {
+  if constexpr (!std::is_same_v<typename TypeParam::medium, restartable_medium>) {
     auto index = TypeParam::index::open(*this->under_.medium);
     EXPECT_EQ(wrong_reads_while_nodes_change_hands(index), 0U);
     EXPECT_TRUE(index.check().ok());
@@ -328,78 +317,28 @@ TEST(nv_tree_inner_nodes, arrays_are_built_under_readers) {
 template <class Setting>
 class nv_tree_recovery : public nv_tree<Setting> {};
 using durable_nv_trees =
-    testing::Types<setting<kind<indexes::nv_tree>, media::pmem>, setting<kind<indexes::nv_tree>, crash_medium>>;
+    testing::Types<setting<kind<indexes::nv_tree>, media::pmem>, setting<kind<indexes::nv_tree>, restartable_medium>>;
 TYPED_TEST_SUITE(nv_tree_recovery, durable_nv_trees, setting_name);
 
 TYPED_TEST(nv_tree_recovery, any_number_of_threads_finds_every_leaf) {
-  contents model;
-  {
-    auto index = TypeParam::index::open(*this->under_.medium);
-    ASSERT_EQ(run_differential(index, model, {.operations = 60'000, .key_count = 40'000}), "");
-  }
-  for (const unsigned threads : {1U, 2U, 3U, 64U, 0U}) {
-    this->under_.reopen();
-    auto index = TypeParam::index::open(*this->under_.medium, "nv_tree", threads);
-    ASSERT_EQ(compare_all(index, model), "") << threads << " threads";
-    ASSERT_TRUE(index.check().ok());
-    ASSERT_EQ(run_differential(index, model, {.seed = threads + 7, .operations = 2000, .key_count = 40'000}), "");
-  }
+  this->expect_any_number_of_threads_to_find_every_leaf("nv_tree");
 }
 
 // Words of the medium that are overwritten.
-class nv_tree_damage : public testing::Test {
+class nv_tree_damage : public overwritten_tree<indexes::nv_tree<restartable_medium>> {
  protected:
-  using index_type = indexes::nv_tree<crash_medium>;
+  void SetUp() override { fill(10 * indexes::nv_tree<restartable_medium>::capacity); }
 
-  void SetUp() override {
-    auto index = index_type::open(*under_.medium);
-    for (std::uint64_t n = 1; n <= 10 * index_type::capacity; ++n) {
-      ASSERT_EQ(index.insert(2 * n, ~n), outcome::inserted);
-      model_[2 * n] = ~n;
-    }
-  }
-
-  parts::leaf_group& newest_group() {
-    const media::root root = under_.medium->named_root("nv_tree", "nv_tree", 1);
-    return *under_.medium->resolve(parts::group_place(root.word->load()));
-  }
+  parts::leaf_group& newest_group() { return *under_.medium->resolve(parts::group_place(root_word())); }
   // 0: the head.
   parts::leaf& leaf_at(std::size_t position) {
-    parts::group_place group(under_.medium->named_root("nv_tree", "nv_tree", 1).word->load());
+    parts::group_place group(root_word());
     while (under_.medium->resolve(group)->next.load()) group = under_.medium->resolve(group)->next.load();
     parts::leaf* at = under_.medium->resolve(group)->leaves();
     for (; position > 0; --position)
       at = under_.medium->resolve(parts::read_header(*at, under_.medium->locate(at)).next);
     return *at;
   }
-
-  // The error of opening; empty: it opens.
-  std::string refusal() {
-    try {
-      auto index = index_type::open(*under_.medium);
-      return {};
-    } catch (const error& e) {
-      return e.what();
-    }
-  }
-  // The entries of a salvage; the first of each key counts.
-  contents salvaged() {
-    contents found;
-    try {
-      index_type::salvage(*under_.medium, "nv_tree",
-                          [&](std::uint64_t key, std::uint64_t value) { found.emplace(key, value); });
-    } catch (const error& e) {
-      std::printf("  %s\n", e.what());
-    }
-    return found;
-  }
-  void expect_refused_and_all_salvaged(const std::string& why) {
-    EXPECT_NE(refusal().find(why), std::string::npos) << refusal();
-    EXPECT_EQ(salvaged(), model_);
-  }
-
-  medium_under_test<crash_medium> under_;
-  contents model_;
 };
 
 TEST_F(nv_tree_damage, a_sound_tree_is_salvaged_whole) { EXPECT_EQ(salvaged(), model_); }
@@ -449,7 +388,7 @@ TEST_F(nv_tree_damage, a_low_and_slots_that_were_overwritten) {
   for (const std::uint64_t bad :
        {std::uint64_t{0}, word.word | 3, word.word ^ (std::uint64_t{1} << 50), std::uint64_t{8}}) {
     l[7].word.store(parts::slot_word{bad});
-    EXPECT_NE(refusal().find("slots of leaf"), std::string::npos) << refusal();
+    EXPECT_PRED2(says, refusal(), "slots of leaf");
   }
   l[7].word.store(word);
   EXPECT_EQ(refusal(), "");

@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/crash_medium.hpp"
+#include "support/restartable_medium.hpp"
 
 namespace pmlab::tests {
 namespace {
@@ -43,7 +43,7 @@ TEST(persist, A9_a_raw_pointer_cannot_be_flushed) {
   };
   check.operator()<media::dram>();
   check.operator()<media::pmem>();
-  check.operator()<crash_medium>();
+  check.operator()<restartable_medium>();
 }
 
 // C12: a range covers every line that it touches, the last one too, however it lies.
@@ -63,18 +63,17 @@ TEST(persist, C12_a_range_that_crosses_lines_has_all_of_them) {
 
 // C12: the same through a medium: nothing of an object that lies across lines stays behind.
 TEST(persist, C12_an_object_across_lines_is_durable_whole) {
-  crash_medium medium;
-  crash_medium::publication change(medium);
+  restartable_medium medium;
+  restartable_medium::publication change(medium);
   auto* const block = static_cast<std::uint64_t*>(change.allocate(512, 64));
   change.commit();
-  medium.track(nullptr);
+  medium.watch();
   for (std::size_t start = 0; start < 40; ++start) {
     auto& object = *reinterpret_cast<node*>(block + start);
     for (std::uint64_t& word : object.words) ++word;
-    medium.event();
-    EXPECT_FALSE(medium.unpersisted_lines().empty());
+    EXPECT_FALSE(medium.is_written_back());
     media::persist(medium, object);
-    EXPECT_TRUE(medium.unpersisted_lines().empty()) << start;
+    EXPECT_TRUE(medium.is_written_back()) << start;
   }
 }
 

@@ -18,13 +18,12 @@
 
 #include <gtest/gtest.h>
 
-#include "support/campaign.hpp"
 #include "support/comparison.hpp"
-#include "support/crash_medium.hpp"
-#include "support/crash_scenario.hpp"
 #include "support/history.hpp"
 #include "support/medium_under_test.hpp"
+#include "support/message_of.hpp"
 #include "support/operations.hpp"
+#include "support/restartable_medium.hpp"
 
 namespace pmlab::tests {
 namespace {
@@ -45,41 +44,10 @@ class skip_lists : public testing::Test {
  protected:
   template <class Medium>
   using index = typename Towers::template index<Medium>;
-
-  // A crash at every event, with every image; recoveries crash, too.
-  static void crash_everywhere(crash_options options) {
-    options.crash_recovery_one_in = 2;
-    for (const std::uint64_t seed : seeds(3)) {
-      options.seed = seed;
-      const crash_result result = run_with_crashes<index<crash_medium>>(options);
-      ASSERT_EQ(result.violation, "") << replay_command(seed);
-    }
-  }
 };
 
 using placements = testing::Types<in_dram, in_the_medium>;
 TYPED_TEST_SUITE(skip_lists, placements);
-
-// S1, S3: crashes between the mark of a deletion and its unlinking, and within the recovery that completes it: no entry
-// reappears, none is unlinked or freed twice (which would show as a leak, or as a lost key).
-TYPED_TEST(skip_lists, S1_S3_a_deletion_that_a_crash_cuts_off_is_completed_once) {
-  crash_options options;
-  options.key_count = 6;
-  options.preload = 6;
-  options.operations = 80;
-  this->crash_everywhere(options);
-}
-
-// S4, S5: towers of many levels, whose upper parts a crash keeps or loses: the list alone is authoritative.
-TYPED_TEST(skip_lists, S4_S5_the_list_alone_is_the_truth_after_a_crash) {
-  crash_options options;
-  options.keys = key_set::anywhere;
-  options.key_count = 120;
-  options.preload = 120;
-  options.operations = 40;
-  options.images_per_point = 8;
-  this->crash_everywhere(options);
-}
 
 // S2: a walk is at a node while it, and its neighbours, are deleted and inserted again.
 TYPED_TEST(skip_lists, S2_a_scan_finds_its_way_over_nodes_that_are_deleted_meanwhile) {
@@ -148,11 +116,11 @@ TYPED_TEST(skip_lists, S2_a_storm_around_one_key_leaves_it_there_once_or_not_at_
 
 // A7: erased nodes make room for new ones, within a run and over many.
 TYPED_TEST(skip_lists, A7_nodes_of_erased_keys_are_used_again) {
-  medium_under_test<crash_medium> under;
+  medium_under_test<restartable_medium> under;
   std::uint64_t after_the_first = 0;
   for (std::uint64_t run = 0; run < 10; ++run) {
     if (run % 3 == 2) under.reopen();
-    auto list = TestFixture::template index<crash_medium>::open(*under.medium);
+    auto list = TestFixture::template index<restartable_medium>::open(*under.medium);
     for (std::uint64_t cycle = 0; cycle < 10; ++cycle) {
       for (std::uint64_t key = 0; key < 3000; ++key) ASSERT_EQ(list.insert(key * 977, key), outcome::inserted);
       for (std::uint64_t key = 0; key < 3000; ++key) ASSERT_EQ(list.erase(key * 977), outcome::erased);
@@ -170,14 +138,14 @@ template <class Towers>
 class nodes_of {
   static constexpr std::size_t levels = std::is_same_v<Towers, in_dram> ? 1 : 13;
   using root_type = indexes::detail::skip_list::root_object<levels>;
-  using slab_type = indexes::detail::skip_list::slab<indexes::detail::skip_list::slab_bytes<crash_medium>()>;
+  using slab_type = indexes::detail::skip_list::slab<indexes::detail::skip_list::slab_bytes<restartable_medium>()>;
 
  public:
   using node = indexes::detail::skip_list::node;
 
-  explicit nodes_of(crash_medium& medium) : medium_(medium) {
-    const auto named = medium.named_root(Towers::template index<crash_medium>::layout_name,
-                                         Towers::template index<crash_medium>::layout_name, 1);
+  explicit nodes_of(restartable_medium& medium) : medium_(medium) {
+    const auto named = medium.named_root(Towers::template index<restartable_medium>::layout_name,
+                                         Towers::template index<restartable_medium>::layout_name, 1);
     root_ = medium.resolve(media::pointer<root_type>(named.word->load()));
   }
 
@@ -236,32 +204,31 @@ class nodes_of {
   }
 
  private:
-  crash_medium& medium_;
+  restartable_medium& medium_;
   root_type* root_;
 };
 
 // The error of `Index` for its list: "" if it opens and its check finds nothing.
 template <class Index>
-std::string problem_of(crash_medium& medium) {
-  try {
-    auto list = Index::open(medium);
-    const indexes::check_report report = list.check();
-    return report.ok() ? "" : report.violations.front();
-  } catch (const error& e) {
-    return e.what();
-  }
+std::string problem_of(restartable_medium& medium) {
+  std::string violation;
+  const std::string refusal = message_of([&] {
+    const indexes::check_report report = Index::open(medium).check();
+    if (!report.ok()) violation = report.violations.front();
+  });
+  return refusal + violation;
 }
 
 constexpr std::uint64_t scattered(std::uint64_t i) { return i * 0x9e3779b97f4a7c15U; }
 
 // K5: a lost link is detected, anywhere; no writer destroys the entries behind it; and salvage reads all of them.
 TYPED_TEST(skip_lists, K5_entries_behind_a_lost_link_are_noticed_kept_and_brought_back) {
-  using list_type = typename TestFixture::template index<crash_medium>;
+  using list_type = typename TestFixture::template index<restartable_medium>;
   constexpr std::uint64_t keys = 600;
   for (const bool is_old : {false, true})
     for (const std::size_t broken : {std::size_t{0}, std::size_t{1}, std::size_t{250}, std::size_t{500}}) {
       SCOPED_TRACE((is_old ? "old, node " : "node ") + std::to_string(broken));
-      medium_under_test<crash_medium> under;
+      medium_under_test<restartable_medium> under;
       {
         auto list = list_type::open(*under.medium);
         for (std::uint64_t i = 0; i < keys; ++i) ASSERT_EQ(list.insert(scattered(i), i), outcome::inserted);
@@ -273,14 +240,14 @@ TYPED_TEST(skip_lists, K5_entries_behind_a_lost_link_are_noticed_kept_and_brough
       nodes.in_order()[broken]->next = 0;
       under.reopen();
       const std::string problem = problem_of<list_type>(*under.medium);
-      EXPECT_NE(problem.find("outside its list"), std::string::npos) << problem;
+      EXPECT_PRED2(says, problem, "outside its list");
       std::uint64_t more = 0;
       if constexpr (std::is_same_v<TypeParam, in_the_medium>) {
         auto list = list_type::open(*under.medium);
         for (; more < 3000; ++more) ASSERT_NE(list.insert(scattered(keys + more), keys + more), outcome::full);
       } else {
-        EXPECT_NE(problem.find("'skip_list'"), std::string::npos) << problem;
-        EXPECT_NE(problem.find("pmlab pool repair"), std::string::npos) << problem;
+        EXPECT_PRED2(says, problem, "'skip_list'");
+        EXPECT_PRED2(says, problem, "pmlab pool repair");
       }
       std::vector<bool> found(keys + more);
       EXPECT_THROW(list_type::salvage(*under.medium, list_type::layout_name,
@@ -297,9 +264,9 @@ TYPED_TEST(skip_lists, K5_entries_behind_a_lost_link_are_noticed_kept_and_brough
 
 // K5: a slab may go that a lost entry leads to.
 TYPED_TEST(skip_lists, K5_a_lost_entry_is_noticed_wherever_its_own_link_leads) {
-  using list_type = typename TestFixture::template index<crash_medium>;
+  using list_type = typename TestFixture::template index<restartable_medium>;
   constexpr std::uint64_t keys = 100;
-  medium_under_test<crash_medium> under;
+  medium_under_test<restartable_medium> under;
   {
     auto list = list_type::open(*under.medium);
     for (std::uint64_t i = 0; i < keys; ++i) ASSERT_EQ(list.insert(scattered(i), i), outcome::inserted);
@@ -307,7 +274,7 @@ TYPED_TEST(skip_lists, K5_a_lost_entry_is_noticed_wherever_its_own_link_leads) {
   nodes_of<TypeParam>(*under.medium).lose(50);
   under.reopen();
   const std::string problem = problem_of<list_type>(*under.medium);
-  EXPECT_NE(problem.find("outside its list"), std::string::npos) << problem;
+  EXPECT_PRED2(says, problem, "outside its list");
   std::uint64_t salvaged = 0;
   EXPECT_THROW(list_type::salvage(*under.medium, list_type::layout_name,
                                   [&](std::uint64_t key, std::uint64_t value) {
@@ -321,8 +288,8 @@ TYPED_TEST(skip_lists, K5_a_lost_entry_is_noticed_wherever_its_own_link_leads) {
 // K5: the last node of a writer may have been cut off before its link, once for each crash: that is no damage, it does
 // not pile up, and any other node is.
 TYPED_TEST(skip_lists, K5_an_insert_that_a_crash_cut_off_is_no_damage_and_does_not_pile_up) {
-  using list_type = typename TestFixture::template index<crash_medium>;
-  medium_under_test<crash_medium> under;
+  using list_type = typename TestFixture::template index<restartable_medium>;
+  medium_under_test<restartable_medium> under;
   const auto unlink = [&](std::uint64_t key) {
     const nodes_of<TypeParam> all(*under.medium);
     if (all.has_tower(key)) return;  // it was linked, then
@@ -352,17 +319,17 @@ TYPED_TEST(skip_lists, K5_an_insert_that_a_crash_cut_off_is_no_damage_and_does_n
   std::uint64_t linked = 0;
   while (nodes_of<TypeParam>(*under.medium).has_tower(scattered(linked))) ++linked;
   unlink(scattered(linked));
-  EXPECT_NE(problem_of<list_type>(*under.medium).find("1 entry is outside its list"), std::string::npos);
+  EXPECT_PRED2(says, problem_of<list_type>(*under.medium), "1 entry is outside its list");
 }
 
 // C6, K5: a crash image in which a node leads to its copy has one entry there, the copy; one in which the copy was only
 // written has the node alone. Neither is damage.
 TYPED_TEST(skip_lists, K5_a_move_that_a_crash_cut_off_leaves_one_entry) {
-  using list_type = typename TestFixture::template index<crash_medium>;
+  using list_type = typename TestFixture::template index<restartable_medium>;
   constexpr std::uint64_t keys = 100;
   for (const bool linked : {false, true}) {
     SCOPED_TRACE(linked ? "linked" : "not linked");
-    medium_under_test<crash_medium> under;
+    medium_under_test<restartable_medium> under;
     {
       auto list = list_type::open(*under.medium);
       for (std::uint64_t i = 0; i < keys; ++i) ASSERT_EQ(list.insert(scattered(i), i), outcome::inserted);
@@ -407,10 +374,10 @@ constexpr std::uint64_t slab_of_pools = std::uint64_t{64} << 10;
 
 // Erases after an open release slabs, too, and so do several runs.
 TYPED_TEST(skip_lists, space_comes_back_in_runs_that_find_the_entries_there) {
-  using list_type = typename TestFixture::template index<crash_medium>;
+  using list_type = typename TestFixture::template index<restartable_medium>;
   constexpr std::uint64_t keys = 40'000;
   constexpr std::uint64_t stay = 20;
-  medium_under_test<crash_medium> under;
+  medium_under_test<restartable_medium> under;
   {
     auto list = list_type::open(*under.medium);
     for (std::uint64_t i = 0; i < keys; ++i) ASSERT_EQ(list.insert(scattered(i), i), outcome::inserted);
@@ -430,7 +397,7 @@ TYPED_TEST(skip_lists, space_comes_back_in_runs_that_find_the_entries_there) {
   for (std::uint64_t i = 0; i < keys; ++i)
     ASSERT_EQ(list.find(scattered(i)), i % stay == 0 ? std::optional(i) : std::nullopt) << i;
   const std::uint64_t bytes = list.stats().medium_bytes;
-  const std::uint64_t fresh = fresh_bytes<list_type, crash_medium>(keys / stay);
+  const std::uint64_t fresh = fresh_bytes<list_type, restartable_medium>(keys / stay);
   std::printf("  %llu KiB (fresh: %llu)\n", static_cast<unsigned long long>(bytes >> 10),
               static_cast<unsigned long long>(fresh >> 10));
   EXPECT_LE(bytes, 2 * fresh + slab_of_pools);

@@ -18,13 +18,11 @@
 
 #include <gtest/gtest.h>
 
-#include "support/campaign.hpp"
 #include "support/comparison.hpp"
-#include "support/crash_medium.hpp"
-#include "support/crash_scenario.hpp"
 #include "support/differential.hpp"
 #include "support/leaf_tree.hpp"
 #include "support/operations.hpp"
+#include "support/restartable_medium.hpp"
 #include "support/settings.hpp"
 #include "support/watchdog.hpp"
 
@@ -89,7 +87,7 @@ class wb_tree : public leaf_tree_test<Setting, parts::capacity> {};
 
 using wb_tree_settings =
     testing::Types<setting<kind<indexes::wb_tree>, media::dram>, setting<kind<indexes::wb_tree>, media::pmem>,
-                   setting<kind<indexes::wb_tree>, crash_medium>>;
+                   setting<kind<indexes::wb_tree>, restartable_medium>>;
 TYPED_TEST_SUITE(wb_tree, wb_tree_settings, setting_name);
 
 // Ascending, descending and random keys, until there are inner nodes that are split, too; after each new level the tree
@@ -188,27 +186,6 @@ TYPED_TEST(wb_tree, a_load_fills_its_leaves) {
   ASSERT_EQ(index.load(some), some.size());
   this->expect_sound(index, model);
   EXPECT_GE(index.stats().load_factor, 0.84);
-}
-
-// ---- crashes ----
-
-// The tree has three levels; its leaves and their parents are split and joined, roots are added and removed.
-TEST(wb_tree_crash, F3_F4_in_splits_and_joins_of_leaves_and_inner_nodes) {
-  for (const std::uint64_t seed : seeds(2)) {
-    crash_options options;
-    options.seed = seed;
-    options.keys = key_set::dense;
-    options.key_count = 500;
-    options.preload = 150;
-    options.operations = 4000;
-    options.mix = {.insert = 45, .update = 2, .upsert = 5, .erase = 45};
-    options.only_around_changes_of_shape = true;
-    options.nodes_are_shape = true;
-    options.images_in_all = 12'000;
-    const crash_result result = run_with_crashes<indexes::wb_tree<crash_medium>>(options);
-    EXPECT_EQ(result.violation, "") << "replay: " << replay_command(seed);
-    EXPECT_GE(result.changes_of_shape, 25U);
-  }
 }
 
 // ---- damage ----

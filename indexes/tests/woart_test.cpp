@@ -1,5 +1,5 @@
 // The radix trees' own behaviour, WORT's and WOART's: nodes that grow and shrink, paths that are split and merged at
-// every depth, crashes in these changes, nodes that are released, and damaged pools.
+// every depth, nodes that are released, and damaged pools.
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/indexes/woart.hpp>
@@ -23,10 +23,9 @@
 
 #include "support/campaign.hpp"
 #include "support/comparison.hpp"
-#include "support/crash_medium.hpp"
-#include "support/crash_scenario.hpp"
 #include "support/medium_under_test.hpp"
 #include "support/operations.hpp"
+#include "support/restartable_medium.hpp"
 #include "support/settings.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/watchdog.hpp"
@@ -91,8 +90,8 @@ class radix : public testing::Test {
   contents model_;
 };
 
-using radix_settings = detail::on_media<testing::Types<kind<indexes::wort>, kind<indexes::woart>>, media::dram,
-                                        media::pmem, crash_medium>::all;
+using radix_kinds = testing::Types<kind<indexes::wort>, kind<indexes::woart>>;
+using radix_settings = detail::on_media<radix_kinds, media::dram, media::pmem, restartable_medium>::all;
 TYPED_TEST_SUITE(radix, radix_settings, setting_name);
 
 // One node below the root gets a child for each digit, and loses them again.
@@ -190,38 +189,13 @@ TYPED_TEST(radix, scans_begin_anywhere_on_a_path) {
     }
 }
 
-template <class Setting>
-class radix_crashes : public testing::Test {};
-using crash_settings =
-    testing::Types<setting<kind<indexes::wort>, crash_medium>, setting<kind<indexes::woart>, crash_medium>>;
-TYPED_TEST_SUITE(radix_crashes, crash_settings, setting_name);
-
-// A crash at every flush, fence and publication of changes of the structure, and of the recoveries from them.
-TYPED_TEST(radix_crashes, in_growth_splits_merges_and_shrinking) {
-  using index = typename TypeParam::index;
-  const watchdog hang(std::chrono::seconds(400), replay_command(1));
-  for (const std::uint64_t seed : seeds(2))
-    for (const key_set keys : {key_set::anywhere, key_set::dense}) {
-      crash_options options;
-      options.seed = seed;
-      options.keys = keys;
-      options.key_count = 300;
-      options.operations = 1200;
-      options.mix = {.insert = 40, .update = 4, .upsert = 8, .erase = 40};
-      options.only_around_changes_of_shape = true;
-      options.nodes_are_shape = true;
-      options.one_operation_in = 10;
-      options.images_in_all = 3000;
-      options.crash_recovery_one_in = 3;
-      const crash_result result = run_with_crashes<index>(options);
-      ASSERT_EQ(result.violation, "") << "replay: " << replay_command(seed);
-      EXPECT_GE(result.changes_of_shape, 5U);
-    }
-}
+template <class Kind>
+class radix_under_readers : public testing::Test {};
+TYPED_TEST_SUITE(radix_under_readers, radix_kinds, setting_name);
 
 // Nodes are replaced under readers: growth, splits, merges and shrinking of the same few nodes.
-TYPED_TEST(radix_crashes, readers_find_the_keys_that_stay_while_nodes_are_replaced) {
-  using index_type = typename TypeParam::kind::template index<media::dram>;
+TYPED_TEST(radix_under_readers, find_the_keys_that_stay_while_nodes_are_replaced) {
+  using index_type = typename TypeParam::template index<media::dram>;
   const watchdog hang(std::chrono::seconds(240), replay_command(1));
   media::dram memory;
   auto index = index_type::open(memory);

@@ -419,8 +419,7 @@ TEST_F(pmem_pool, A1_a_pool_that_was_not_finished_does_not_stand_in_the_way) {
 TEST_F(pmem_pool, A1_a_link_that_leads_nowhere_is_no_place_for_a_new_pool) {
   std::filesystem::create_symlink(path("not_mounted/pool"), path());
   for (const std::uint64_t create_bytes : {std::uint64_t{0}, pool_bytes})
-    EXPECT_NE(message_of([&] { pool(path(), {.create_bytes = create_bytes}); }).find("a link that leads nowhere"),
-              std::string::npos);
+    EXPECT_PRED2(says, message_of([&] { pool(path(), {.create_bytes = create_bytes}); }), "a link that leads nowhere");
   EXPECT_TRUE(std::filesystem::is_symlink(path()));
   std::filesystem::create_directory(path("not_mounted"));
   { pool medium(path("not_mounted/pool"), {.create_bytes = pool_bytes}); }
@@ -447,7 +446,7 @@ TEST_F(pmem_pool, A1_a_pool_that_was_cut_off_while_it_was_made_is_made_anew) {
   PMEMobjpool* const half = pmemobj_create(path("pool.unfinished").c_str(), pool::pool_layout, pool_bytes, 0600);
   ASSERT_NE(half, nullptr) << pmemobj_errormsg();
   pmemobj_close(half);
-  EXPECT_NE(message_of([&] { pool{path()}; }).find("there is no pool at"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { pool{path()}; }), "there is no pool at");
   EXPECT_TRUE(std::filesystem::exists(path("pool.unfinished")));
   { pool medium(path(), {.create_bytes = pool_bytes}); }
   EXPECT_FALSE(std::filesystem::exists(path("pool.unfinished")));
@@ -457,7 +456,7 @@ TEST_F(pmem_pool, A1_a_pool_that_was_cut_off_while_it_was_made_is_made_anew) {
 TEST_F(pmem_pool, A1_a_pool_that_is_being_made_is_left_to_its_maker) {
   pool medium(path(), {.create_bytes = pool_bytes});
   std::filesystem::rename(path(), path("pool.unfinished"));
-  EXPECT_NE(message_of([&] { pool{path(), {.create_bytes = pool_bytes}}; }).find("is being made"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { pool{path(), {.create_bytes = pool_bytes}}; }), "is being made");
   EXPECT_TRUE(std::filesystem::exists(path("pool.unfinished")));
   EXPECT_FALSE(std::filesystem::exists(path()));
 }
@@ -494,15 +493,14 @@ TEST_F(pmem_pool, A1_is_not_made_where_the_folder_cannot_be_locked) {
   folder_lock_failure = ENOLCK;
   const std::string said = message_of([&] { pool(path(), {.create_bytes = pool_bytes}); });
   folder_lock_failure = 0;
-  EXPECT_NE(said.find("cannot lock folder"), std::string::npos) << said;
+  EXPECT_PRED2(says, said, "cannot lock folder");
   EXPECT_TRUE(std::filesystem::is_empty(path("")));
 }
 
 TEST_F(pmem_pool, A1_gives_its_name_to_no_file_of_another_program) {
   make_with_word(path("ready"), 42);
   behind_creation = [&] { std::filesystem::rename(path("ready"), path("pool.unfinished")); };
-  EXPECT_NE(message_of([&] { pool(path(), {.create_bytes = pool_bytes}); }).find("another program has replaced"),
-            std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { pool(path(), {.create_bytes = pool_bytes}); }), "another program has replaced");
   EXPECT_FALSE(std::filesystem::exists(path()));
   EXPECT_EQ(word_of(path("pool.unfinished")), 42U);
 }
@@ -512,7 +510,7 @@ TEST_F(pmem_pool, has_a_name_that_libpmemobj_can_make_longer) {
   make_with_word(path(longest), 42);
   EXPECT_EQ(word_of(path(longest)), 42U);
   const std::string said = message_of([&] { pool(path(longest + 'n'), {.create_bytes = pool_bytes}); });
-  EXPECT_NE(said.find("236 bytes; use a name of at most 235 bytes"), std::string::npos) << said;
+  EXPECT_PRED2(says, said, "236 bytes; use a name of at most 235 bytes");
 }
 
 TEST_F(pmem_pool, A1_made_by_many_processes_at_once_is_one_pool) {
@@ -552,9 +550,9 @@ TEST_F(pmem_pool, a_publication_of_too_many_changes_is_an_error_and_changes_noth
   };
   const auto said = [&](auto&& one_more) { return message_of([&] { overfill(one_more); }); };
   constexpr const char* too_many = "a publication of more than 16 changes";
-  EXPECT_NE(said([&](auto& change, void*) { change.store(*root.word, 99); }).find(too_many), std::string::npos);
-  EXPECT_NE(said([&](auto& change, void*) { (void)change.allocate(512, 64); }).find(too_many), std::string::npos);
-  EXPECT_NE(said([&](auto& change, void* block) { change.release(block, 512); }).find(too_many), std::string::npos);
+  EXPECT_PRED2(says, said([&](auto& change, void*) { change.store(*root.word, 99); }), too_many);
+  EXPECT_PRED2(says, said([&](auto& change, void*) { (void)change.allocate(512, 64); }), too_many);
+  EXPECT_PRED2(says, said([&](auto& change, void* block) { change.release(block, 512); }), too_many);
   EXPECT_EQ(root.word->load(), 0U);
   EXPECT_EQ(medium.used().allocated_bytes, before);
   // As many as that are fine.
@@ -566,8 +564,7 @@ TEST_F(pmem_pool, a_pool_that_cannot_be_opened_is_closed_and_unlocked) {
   PMEMobjpool* const half = pmemobj_create(path().c_str(), pool::pool_layout, pool_bytes, 0600);
   ASSERT_NE(half, nullptr) << pmemobj_errormsg();
   pmemobj_close(half);
-  for (int i = 0; i < 2; ++i)
-    EXPECT_NE(message_of([&] { pool{path()}; }).find("was never completed"), std::string::npos);
+  for (int i = 0; i < 2; ++i) EXPECT_PRED2(says, message_of([&] { pool{path()}; }), "was never completed");
   PMEMobjpool* const again = pmemobj_open(path().c_str(), pool::pool_layout);
   ASSERT_NE(again, nullptr) << pmemobj_errormsg();
   pmemobj_close(again);
@@ -596,10 +593,10 @@ TEST_F(pmem_pool, that_is_tried_in_a_child_process_first_stays_as_it_is_whatever
   };
   EXPECT_EQ(said({}), "");
   EXPECT_EQ(said([](pool& medium) { medium.named_root("a", "tree", 1).word->store(43); }), "");
-  EXPECT_NE(said([](pool&) { raise(SIGSEGV); }).find("was killed by 'Segmentation fault'"), std::string::npos);
-  EXPECT_NE(said([](pool&) { abort(); }).find("is damaged"), std::string::npos);
-  EXPECT_NE(said([](pool&) { _exit(0); }).find("exited"), std::string::npos);
-  EXPECT_NE(said([](pool&) { pause(); }).find("did not end in 1 s"), std::string::npos);
+  EXPECT_PRED2(says, said([](pool&) { raise(SIGSEGV); }), "was killed by 'Segmentation fault'");
+  EXPECT_PRED2(says, said([](pool&) { abort(); }), "is damaged");
+  EXPECT_PRED2(says, said([](pool&) { _exit(0); }), "exited");
+  EXPECT_PRED2(says, said([](pool&) { pause(); }), "did not end in 1 s");
   EXPECT_EQ(said([](pool& medium) { static_cast<void>(medium.named_root("a", "list", 1)); }),
             "'a' is an index of layout tree, not list; open it as tree, or take another name or pool");
   EXPECT_TRUE(content() == before) << "the file was changed";
@@ -654,7 +651,7 @@ TEST_F(pmem_pool, that_is_sparse_gets_no_space_from_an_opening_that_is_refused) 
   const pool medium(path(), {.huge_pages = false, .reserve_space = false});
   const std::uint64_t before = bytes_in_blocks(path());
   ASSERT_LT(before, pool_bytes / 2);
-  EXPECT_NE(message_of([&] { pool{path()}; }).find("it is open already"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { pool{path()}; }), "it is open already");
   EXPECT_EQ(bytes_in_blocks(path()), before);
 }
 
@@ -666,30 +663,24 @@ TEST_F(pmem_pool, gives_no_space_to_a_sparse_file_that_is_no_pool) {
 }
 
 TEST_F(pmem_pool, refuses_what_is_no_pool_and_leaves_it_alone) {
-  EXPECT_NE(message_of([&] { pool{path("missing")}; }).find("there is no pool at"), std::string::npos);
-  EXPECT_NE(message_of([&] { pool{path(".")}; }).find("is a directory"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { pool{path("missing")}; }), "there is no pool at");
+  EXPECT_PRED2(says, message_of([&] { pool{path(".")}; }), "is a directory");
   std::ofstream(path("short")) << "short";
-  EXPECT_NE(message_of([&] { pool{path("short")}; }).find("5 bytes"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { pool{path("short")}; }), "5 bytes");
   std::ofstream(path("text")) << std::string(pool_bytes, 'x');
-  EXPECT_NE(message_of([&] { pool{path("text")}; }).find(path("text")), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { pool{path("text")}; }), path("text"));
   EXPECT_EQ(std::filesystem::file_size(path("text")), pool_bytes);
-  EXPECT_NE(message_of([&] { pool{path("tiny"), {.create_bytes = 4096}}; }).find("too small"), std::string::npos);
-  EXPECT_NE(message_of([&] {
-              pool{path("vast"), {.create_bytes = std::uint64_t{1} << 50}};
-            }).find("free space"),
-            std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { pool{path("tiny"), {.create_bytes = 4096}}; }), "too small");
+  EXPECT_PRED2(says, message_of([&] { pool{path("vast"), {.create_bytes = std::uint64_t{1} << 50}}; }), "free space");
   EXPECT_FALSE(std::filesystem::exists(path("vast")));
   EXPECT_FALSE(std::filesystem::exists(path("vast.unfinished")));
-  EXPECT_NE(message_of([&] {
-              pool{path("no/such/folder"), {.create_bytes = pool_bytes}};
-            }).find("folder"),
-            std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { pool{path("no/such/folder"), {.create_bytes = pool_bytes}}; }), "folder");
 }
 
 TEST_F(pmem_pool, refuses_a_truncated_pool) {
   { pool medium(path(), {.create_bytes = pool_bytes}); }
   std::filesystem::resize_file(path(), pool_bytes / 2);
-  EXPECT_NE(message_of([&] { pool{path()}; }).find(path()), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { pool{path()}; }), path());
 }
 
 // The pool's own layout is libpmemobj's; each index has one besides, and a version of it.
@@ -712,14 +703,14 @@ TEST_F(pmem_pool, of_another_release_says_why_it_is_not_opened) {
 
 TEST_F(pmem_pool, has_no_root_of_version_0) {
   pool medium(path(), {.create_bytes = pool_bytes});
-  EXPECT_NE(message_of([&] { static_cast<void>(medium.named_root("mine", "cceh", 0)); }).find("count versions from 1"),
-            std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { static_cast<void>(medium.named_root("mine", "cceh", 0)); }),
+               "count versions from 1");
   EXPECT_TRUE(medium.roots().empty());
 }
 
 TEST_F(pmem_pool, is_open_once_at_a_time) {
   pool medium(path(), {.create_bytes = pool_bytes});
-  EXPECT_NE(message_of([&] { pool{path()}; }).find("not open in another process"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { pool{path()}; }), "not open in another process");
 }
 
 TEST_F(pmem_pool, leaves_flushes_out_where_the_platform_saves_the_caches) {
@@ -880,7 +871,7 @@ TEST_F(pmem_pool, that_is_replaced_while_it_is_opened_is_refused_and_the_new_one
     pool{path("new"), {.create_bytes = bytes}};
     kill_a_process_with(path("new"));
     at_opening = [&] { std::filesystem::rename(path("new"), path()); };
-    EXPECT_NE(message_of([&] { pool{path()}; }).find("was replaced or removed while it was opened"), std::string::npos);
+    EXPECT_PRED2(says, message_of([&] { pool{path()}; }), "was replaced or removed while it was opened");
     const pool opened(path());
     EXPECT_EQ(opened.used().capacity_bytes, bytes);
     EXPECT_GT(opened.written_back_bytes(), 0U);
@@ -931,7 +922,7 @@ TEST_F(pmem_pool, that_is_a_copy_of_an_open_one_is_refused_for_that_reason) {
   pool{path(), {.create_bytes = pool_bytes}};
   std::filesystem::copy_file(path(), path("copy"));
   const pool medium(path());
-  EXPECT_NE(message_of([&] { pool{path("copy")}; }).find("this process has a copy of it open"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { pool{path("copy")}; }), "this process has a copy of it open");
 }
 
 TEST_F(pmem_pool, stays_that_of_the_process_that_opened_it_when_a_child_closes_it) {
@@ -982,7 +973,7 @@ TEST_F(pmem_pool, that_may_only_be_read_is_refused_for_that_reason) {
         return message_of([&] { pool{path()}; });
       },
       std::chrono::seconds(20));
-  EXPECT_NE(end.text.find("Permission denied; a pool is opened for writing"), std::string::npos) << end.text;
+  EXPECT_PRED2(says, end.text, "Permission denied; a pool is opened for writing") << end.text;
 }
 
 // libpmemobj keeps locks and lists of the running process in the pool.
@@ -1007,7 +998,7 @@ TEST_F(pmem_pool, works_on_in_the_parent_when_a_child_closes_it) {
 TEST_F(pmem_pool, is_not_written_back_while_it_is_open) {
   const pool medium(path(), {.create_bytes = pool_bytes});
   const std::uint64_t before = unmapped_bytes;
-  EXPECT_NE(message_of([&] { pool{path()}; }).find("not open in another process"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { pool{path()}; }), "not open in another process");
   EXPECT_EQ(unmapped_bytes, before) << "the lines that were written back went on being stored to";
 }
 

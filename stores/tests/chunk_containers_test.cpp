@@ -468,7 +468,7 @@ TEST(ChunkStoreOnKv, a_put_that_fails_fails_the_write_and_changes_nothing) {
       if (why.empty()) {
         right.at("a").write(first, count, version);
       } else {
-        EXPECT_NE(why.find("the key-value device beside"), std::string::npos) << why;
+        EXPECT_PRED2(says, why, "the key-value device beside");
         ++failed;
       }
       pairs.next = when::never;
@@ -676,16 +676,15 @@ TEST(ChunkStoreOnKv, refuses_wrong_devices_by_name) {
   };
   EXPECT_EQ(open(pairs, device), "");
   EXPECT_EQ(open(pairs, device), "");
-  EXPECT_NE(open(pairs, other).find("is not the drive"), std::string::npos);
-  EXPECT_NE(open(pairs, larger).find("was made for a drive of 512 blocks"), std::string::npos);
-  EXPECT_NE(open(pairs, device, {.space = 1}).find("belongs to another chunk store"), std::string::npos);
+  EXPECT_PRED2(says, open(pairs, other), "is not the drive");
+  EXPECT_PRED2(says, open(pairs, larger), "was made for a drive of 512 blocks");
+  EXPECT_PRED2(says, open(pairs, device, {.space = 1}), "belongs to another chunk store");
   EXPECT_EQ(open(pairs, other, {.space = 2}), "");
   static_cast<void>(pairs.put("a key", {}, stores::kv_mode::post, 3));
-  EXPECT_NE(open(pairs, larger, {.space = 3}).find("no chunk store's"), std::string::npos);
+  EXPECT_PRED2(says, open(pairs, larger, {.space = 3}), "no chunk store's");
   auto with_short_values = opened_pairs(short_medium, short_flash, 100);
-  EXPECT_NE(open(with_short_values, larger).find("values of at most 100"), std::string::npos);
-  EXPECT_NE(message_of([&] { static_cast<void>(on_blocks().open(device, small)); }).find("on a key-value device"),
-            std::string::npos);
+  EXPECT_PRED2(says, open(with_short_values, larger), "values of at most 100");
+  EXPECT_PRED2(says, message_of([&] { static_cast<void>(on_blocks().open(device, small)); }), "on a key-value device");
 }
 
 TEST(ChunkStoreOnBlocks, refuses_wrong_and_damaged_drives_by_name) {
@@ -694,8 +693,8 @@ TEST(ChunkStoreOnBlocks, refuses_wrong_and_damaged_drives_by_name) {
   };
   blocks::memory device(torn);
   blocks::memory least(blocks::geometry{.blocks = 36, .block_bytes = block});
-  EXPECT_NE(open(least, small).find("for one chunk"), std::string::npos);
-  EXPECT_NE(open(device, {.chunk_bytes = 1000}).find("chunk"), std::string::npos);
+  EXPECT_PRED2(says, open(least, small), "for one chunk");
+  EXPECT_PRED2(says, open(device, {.chunk_bytes = 1000}), "chunk");
   {
     auto store = on_blocks().open(device, small);
     auto disk = store.volume("a", {.bytes = 64 * block});
@@ -704,33 +703,31 @@ TEST(ChunkStoreOnBlocks, refuses_wrong_and_damaged_drives_by_name) {
     std::vector<on_blocks::store<blocks::memory>::volume_handle::part> group;
     for (std::uint64_t i = 0; i < 7; ++i) data.push_back(data_of(2 * i, 1, 2));
     for (std::uint64_t i = 0; i < 7; ++i) group.push_back({2 * i * block, data[i]});
-    EXPECT_NE(message_of([&] { disk.write_group(group); }).find("more ranges than the ring"), std::string::npos);
+    EXPECT_PRED2(says, message_of([&] { disk.write_group(group); }), "more ranges than the ring");
     disk.write_group(std::span(group).first(6));
-    EXPECT_NE(message_of([&] {
-                for (int i = 0; i < 300; ++i) static_cast<void>(store.volume(std::to_string(i), {.bytes = block}));
-              }).find("has room for 7 volumes"),
-              std::string::npos);
+    EXPECT_PRED2(says, message_of([&] {
+                   for (int i = 0; i < 300; ++i) static_cast<void>(store.volume(std::to_string(i), {.bytes = block}));
+                 }),
+                 "has room for 7 volumes");
   }
   // A pool's store, and the other way round.
   media::dram pool;
-  EXPECT_NE(message_of([&] {
-              static_cast<void>(store_on<media::dram>::open(pool, device, small));
-            }).find("another chunk store"),
-            std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { static_cast<void>(store_on<media::dram>::open(pool, device, small)); }),
+               "another chunk store");
   blocks::memory of_a_pool(torn);
   media::dram own;
   { static_cast<void>(store_on<media::dram>::open(own, of_a_pool, small)); }
-  EXPECT_NE(open(of_a_pool, small).find("records in a pool"), std::string::npos);
+  EXPECT_PRED2(says, open(of_a_pool, small), "records in a pool");
   EXPECT_EQ(open(of_a_pool, {.chunk_bytes = 32 * block, .format = true}), "");
   // Damage: the header, its magic, an index block in both places.
   for (const std::size_t at : {std::size_t{0}, std::size_t{40}, std::size_t{70}}) {
     device.content()[at] ^= std::byte{1};
-    EXPECT_NE(open(device, small).find("block 0 of device memory is damaged"), std::string::npos) << at;
+    EXPECT_PRED2(says, open(device, small), "block 0 of device memory is damaged") << at;
     device.content()[at] ^= std::byte{1};
   }
   EXPECT_EQ(open(device, small), "");
   device.content()[3 * block + 100] ^= std::byte{1};
-  EXPECT_NE(open(device, small).find("index block 1 "), std::string::npos);
+  EXPECT_PRED2(says, open(device, small), "index block 1 ");
 }
 
 }  // namespace

@@ -146,7 +146,7 @@ TEST(ChunkDamage, a_damaged_place_is_no_torn_one_if_the_store_was_closed) {
     device.content()[index.place(2, place) * 2 * block + 700] ^= std::byte{1};
     const bytes damaged = content_of(device);
     layout::index_region<blocks::memory> closed(device, index, free);
-    EXPECT_NE(message_of([&] { closed.load(false, closed_at); }).find("index block 2"), std::string::npos);
+    EXPECT_PRED2(says, message_of([&] { closed.load(false, closed_at); }), "index block 2");
     EXPECT_TRUE(content_of(device) == damaged);
     layout::index_region<blocks::memory> cut_off(device, index, free);
     cut_off.load(false, place == 0 ? 0 : closed_at - 2);
@@ -227,7 +227,7 @@ TEST(ChunkDamage, any_bit_of_the_header_of_a_drive_beside_records_in_memory) {
     words[bit / 64] ^= std::uint64_t{1} << bit % 64;
     session.set(words);
     const std::string error = answer(open, right, "bit of the words");
-    EXPECT_NE(error.find("the session of the chunk store in dram is damaged"), std::string::npos) << error;
+    EXPECT_PRED2(says, error, "the session of the chunk store in dram is damaged");
   }
 }
 

@@ -85,7 +85,7 @@ void fill_and_erase(const sizes& s, erasing how, splitmix64& random, std::uint64
   const stores::chunk_store_options options{.chunk_bytes = s.chunk * block, .ring = s.ring};
   const std::string refusal = message_of([&] { static_cast<void>(records.open(device, options)); });
   if (!refusal.empty()) {
-    ASSERT_NE(refusal.find("chunk store"), std::string::npos) << refusal;
+    ASSERT_PRED2(says, refusal, "chunk store");
     return;
   }
   ++accepted;
@@ -336,7 +336,7 @@ TYPED_TEST(ChunkFullByCopy, a_merge_that_fails_is_not_begun_again_for_the_same_w
     device.inject({.times = 1000, .what = f.what, .only = f.only});
     auto disk = store.volume("a");
     const std::string error = message_of([&] { disk.write(block, data_of(1, 1, 5000)); });
-    EXPECT_NE(error.find("failed ("), std::string::npos) << error;
+    EXPECT_PRED2(says, error, "failed (");
     EXPECT_LE(device.injected().size(), before + 2);
     // A later write may try again.
     device.stop();

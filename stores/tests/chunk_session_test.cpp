@@ -89,8 +89,8 @@ TEST(ChunkSessions, one_that_was_promised_only_is_no_damage) {
     if (!closed.empty()) {
       const bytes now = content_of(device.inner());
       restore(device.inner(), closed);
-      EXPECT_NE(message_of([&] { static_cast<void>(store::open(pool, device, tiny)); }).find("is of an older moment"),
-                std::string::npos);
+      EXPECT_PRED2(says, message_of([&] { static_cast<void>(store::open(pool, device, tiny)); }),
+                   "is of an older moment");
       restore(device.inner(), now);
     }
     if (round > 0) {
@@ -142,7 +142,7 @@ TEST(ChunkSessions, one_of_a_release_before_opens) {
     if (!p.opens) continue;
     EXPECT_EQ(answer(open, right, "of today"), "");
     restore(device, before);
-    EXPECT_NE(answer(open, right, "the drive of before").find("of an older moment"), std::string::npos);
+    EXPECT_PRED2(says, answer(open, right, "the drive of before"), "of an older moment");
   }
 }
 TEST(ChunkSessions, one_of_a_release_before_on_a_key_value_device_opens) {
@@ -171,7 +171,7 @@ TEST(ChunkSessions, one_of_a_release_before_on_a_key_value_device_opens) {
   EXPECT_EQ(answer(open, right, "of before"), "");
   EXPECT_EQ(answer(open, right, "of today"), "");
   restore(device, before);
-  EXPECT_NE(answer(open, right, "the drive of before").find("of an older moment"), std::string::npos);
+  EXPECT_PRED2(says, answer(open, right, "the drive of before"), "of an older moment");
 }
 
 // A process dies while the drive has its moment in the cache; the next opening is cut off by a power failure.
@@ -216,8 +216,8 @@ TEST(ChunkSessions, a_drive_that_refuses_writes_is_named) {
     for (const auto what : {blocks::operation::write_durable, blocks::operation::flush}) {
       device.inject({.times = 1000, .what = what});
       const std::string found = answer(open, right, "no writes");
-      EXPECT_NE(found.find("cannot begin a session, which is a write"), std::string::npos) << found;
-      EXPECT_NE(found.find("takes writes"), std::string::npos) << found;
+      EXPECT_PRED2(says, found, "cannot begin a session, which is a write");
+      EXPECT_PRED2(says, found, "takes writes");
       device.stop();
       EXPECT_EQ(answer(open, right, "a copy"), "");
     }
@@ -239,7 +239,7 @@ TEST(ChunkSessions, one_that_the_records_have_no_space_to_confirm_is_an_error) {
   make_and_close([&] { return records.open(device, tiny); }, right);
   failing_pairs pairs{*records.pairs, failing_pairs::when::full, 1};
   const auto open = [&] { return store::open(pairs, device, tiny); };
-  EXPECT_NE(answer(open, right, "no space to confirm").find("is full"), std::string::npos);
+  EXPECT_PRED2(says, answer(open, right, "no space to confirm"), "is full");
   // The next one is cut off when it has begun its own.
   device.inject({.what = blocks::operation::write_durable, .only = blocks::stream::manifest});
   EXPECT_NE(answer(open, right, "a drive that fails"), "");
@@ -312,7 +312,7 @@ TEST(ChunkSessions, have_no_end) {
   for (const bytes& older : drives) {
     const bytes newest = content_of(device);
     restore(device, older);
-    EXPECT_NE(answer(open, right, "an older drive").find("moment"), std::string::npos);
+    EXPECT_PRED2(says, answer(open, right, "an older drive"), "moment");
     restore(device, newest);
   }
   EXPECT_EQ(answer(open, right, "the newest"), "");
@@ -437,7 +437,7 @@ TYPED_TEST(ChunkMoments, that_do_not_belong_together_are_an_error) {
       if (r == d) {
         EXPECT_EQ(found, "");
       } else {
-        EXPECT_NE(found.find("of an older moment than"), std::string::npos) << found;
+        EXPECT_PRED2(says, found, "of an older moment than");
       }
     }
 }
@@ -477,7 +477,7 @@ TYPED_TEST(ChunkMoments, of_two_copies_that_were_both_used_are_an_error) {
     put_back(*records_of, *drive_of);
     TypeParam records(path);
     const std::string found = answer([&] { return records.open(device); }, records_of->right, "a mixed pair");
-    EXPECT_NE(found.find("of two copies that were both used"), std::string::npos) << found;
+    EXPECT_PRED2(says, found, "of two copies that were both used");
   }
   put_back(one, one);
   TypeParam records(path);

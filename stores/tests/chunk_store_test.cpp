@@ -214,7 +214,7 @@ TYPED_TEST(ChunkStoreContainer, a_full_drive_changes_nothing_and_a_discard_makes
     message = message_of([&] { disk.write(written * block, data_of(written, 8, 1)); });
     if (message.empty()) right.at("a").write(written, 8, 1);
   }
-  EXPECT_NE(message.find("is full"), std::string::npos) << message;
+  EXPECT_PRED2(says, message, "is full");
   EXPECT_GT(written, 400U);
   expect_equal(store, right);
   disk.discard(0, 64 * block);
@@ -334,7 +334,7 @@ TEST(ChunkStoreRecovery, a_block_with_two_owners_stops_writes_and_no_reads) {
   std::vector<std::byte> got(32 * block);
   disk.read(0, got);
   EXPECT_TRUE(got == data_of(0, 32, 1));
-  EXPECT_NE(message_of([&] { disk.write(0, data_of(0, 2, 2)); }).find("no or two owners"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { disk.write(0, data_of(0, 2, 2)); }), "no or two owners");
   EXPECT_FALSE(store.check().ok());
 }
 
@@ -401,8 +401,7 @@ TYPED_TEST(ChunkStoreContainer, a_failed_flush_of_the_drive_is_named) {
   device.inject({.kind = blocks::fault::failed_flush});
   blocks::synchronous flusher(device);
   EXPECT_THROW(flusher.flush(), error);
-  EXPECT_NE(message_of([&] { disk.write(0, data_of(0, 1, 1)); }).find("no request succeeds after a failed flush"),
-            std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { disk.write(0, data_of(0, 1, 1)); }), "no request succeeds after a failed flush");
 }
 
 TEST(ChunkStoreBadInput, is_refused_by_name) {
@@ -414,35 +413,33 @@ TEST(ChunkStoreBadInput, is_refused_by_name) {
   blocks::memory other(torn);
   blocks::memory smaller(blocks::geometry{.blocks = 300, .block_bytes = block});
   blocks::memory least(blocks::geometry{.blocks = 20, .block_bytes = block});
-  EXPECT_NE(open(pool, device, {.chunk_bytes = 1000}).find("chunk"), std::string::npos);
-  EXPECT_NE(open(pool, device, {.chunk_bytes = 512 * block}).find("256 blocks"), std::string::npos);
-  EXPECT_NE(open(pool, device, {.chunk_bytes = 32 * block, .ring = 0}).find("ring"), std::string::npos);
-  EXPECT_NE(open(pool, device, {.chunk_bytes = 32 * block, .ring = 31}).find("ring"), std::string::npos);
-  EXPECT_NE(open(pool, least, small).find("at least one chunk"), std::string::npos);
+  EXPECT_PRED2(says, open(pool, device, {.chunk_bytes = 1000}), "chunk");
+  EXPECT_PRED2(says, open(pool, device, {.chunk_bytes = 512 * block}), "256 blocks");
+  EXPECT_PRED2(says, open(pool, device, {.chunk_bytes = 32 * block, .ring = 0}), "ring");
+  EXPECT_PRED2(says, open(pool, device, {.chunk_bytes = 32 * block, .ring = 31}), "ring");
+  EXPECT_PRED2(says, open(pool, least, small), "at least one chunk");
   {
     auto store = store_on<media::dram>::open(pool, device, small);
     auto disk = store.volume("a", {.bytes = 64 * block});
     std::vector<std::byte> data(2 * block);
-    EXPECT_NE(message_of([&] { disk.write(100, data); }).find("whole blocks"), std::string::npos);
-    EXPECT_NE(message_of([&] { disk.read(0, std::span(data).first(100)); }).find("whole blocks"), std::string::npos);
-    EXPECT_NE(message_of([&] { disk.write(63 * block, data); }).find("beyond the end"), std::string::npos);
-    EXPECT_NE(message_of([&] { static_cast<void>(store.volume("b")); }).find("no volume 'b'"), std::string::npos);
-    EXPECT_NE(message_of([&] { static_cast<void>(store.volume("b", {.bytes = 100})); }).find("multiple"),
-              std::string::npos);
+    EXPECT_PRED2(says, message_of([&] { disk.write(100, data); }), "whole blocks");
+    EXPECT_PRED2(says, message_of([&] { disk.read(0, std::span(data).first(100)); }), "whole blocks");
+    EXPECT_PRED2(says, message_of([&] { disk.write(63 * block, data); }), "beyond the end");
+    EXPECT_PRED2(says, message_of([&] { static_cast<void>(store.volume("b")); }), "no volume 'b'");
+    EXPECT_PRED2(says, message_of([&] { static_cast<void>(store.volume("b", {.bytes = 100})); }), "multiple");
     for (const std::string& name : {std::string(), std::string(41, 'n'), std::string("a\0", 2)})
-      EXPECT_NE(message_of([&] { static_cast<void>(store.volume(name, {.bytes = block})); }).find("cannot name"),
-                std::string::npos);
+      EXPECT_PRED2(says, message_of([&] { static_cast<void>(store.volume(name, {.bytes = block})); }), "cannot name");
     const typename store_on<media::dram>::volume_handle::part apart[] = {{0, data}, {40 * block, data}};
-    EXPECT_NE(message_of([&] { disk.write_group(apart); }).find("not in one chunk"), std::string::npos);
+    EXPECT_PRED2(says, message_of([&] { disk.write_group(apart); }), "not in one chunk");
     const typename store_on<media::dram>::volume_handle::part same[] = {{0, data}, {block, data}};
-    EXPECT_NE(message_of([&] { disk.write_group(same); }).find("overlap"), std::string::npos);
+    EXPECT_PRED2(says, message_of([&] { disk.write_group(same); }), "overlap");
   }
-  EXPECT_NE(open(pool, other, small).find("is not the drive"), std::string::npos);
-  EXPECT_NE(open(pool, smaller, small).find("was made for a drive"), std::string::npos);
+  EXPECT_PRED2(says, open(pool, other, small), "is not the drive");
+  EXPECT_PRED2(says, open(pool, smaller, small), "was made for a drive");
   media::dram empty;
-  EXPECT_NE(open(empty, device, small).find("another chunk store"), std::string::npos);
+  EXPECT_PRED2(says, open(empty, device, small), "another chunk store");
   device.content()[40] ^= std::byte{1};
-  EXPECT_NE(open(pool, device, small).find("damaged"), std::string::npos);
+  EXPECT_PRED2(says, open(pool, device, small), "damaged");
   device.content()[40] ^= std::byte{1};
   EXPECT_EQ(open(pool, device, small), "");
   media::dram another;

@@ -147,7 +147,7 @@ TEST(IndexRegion, a_place_that_was_forgotten_is_no_damage) {
   // The place that is left has no such excuse.
   drive.content()[layout.place(5, 2) * block + 200] ^= std::byte{1};
   region_on<blocks::memory> region(drive, layout, free);
-  EXPECT_NE(message_of([&] { region.load(true); }).find("index block 5"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { region.load(true); }), "index block 5");
 }
 
 // A change fails, one after it succeeds, one after that fails: only then does the owner of the first one hold its
@@ -187,17 +187,17 @@ TEST(IndexRegion, damage_is_named_and_never_served) {
   std::byte* const other = drive.content().data() + layout.place(6, 1) * block;
   EXPECT_EQ(load(true), "");
   one[300] ^= std::byte{4};
-  EXPECT_NE(load(true).find("index block 6 of the chunk store"), std::string::npos);
+  EXPECT_PRED2(says, load(true), "index block 6 of the chunk store");
   EXPECT_EQ(load(false), "");
   other[64] ^= std::byte{4};
-  EXPECT_NE(load(false).find("index block 6 of the chunk store"), std::string::npos);
+  EXPECT_PRED2(says, load(false), "index block 6 of the chunk store");
   // A block of another number, or of another store.
   std::memcpy(one, drive.content().data() + layout.place(7, 0) * block, block);
-  EXPECT_NE(load(false).find("is damaged"), std::string::npos);
+  EXPECT_PRED2(says, load(false), "is damaged");
   parts::index_layout other_store = layout;
   other_store.identity = {9, 9};
   region_on<blocks::memory> wrong(drive, other_store, free);
-  EXPECT_NE(message_of([&] { wrong.load(false); }).find("is damaged"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { wrong.load(false); }), "is damaged");
 }
 
 TEST(IndexRegion, a_failed_write_fails_all_changes_on_top_and_the_next_one_repairs_it) {

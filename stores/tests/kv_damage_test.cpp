@@ -4,8 +4,8 @@
 #include <pmlab/base/random.hpp>
 
 #include "stores/tests/kv_devices.hpp"
-#include "support/crash_medium.hpp"
 #include "support/message_of.hpp"
+#include "support/restartable_medium.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,6 +16,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -28,38 +29,12 @@ namespace layout = stores::detail::kv_ssd;
 using stores::kv_outcome;
 using bytes = std::vector<std::byte>;
 using content = std::map<std::string, std::string>;
-using store = stores::kv_device<crash_medium, flash>;
+using store = stores::kv_device<restartable_medium, flash>;
 
 constexpr std::size_t memory_bytes = std::size_t{512} << 10;
 constexpr int keys = 40;
 
 std::string key_of(std::uint64_t n) { return "key " + std::to_string(n); }
-
-// A memory and a flash, whose content can be kept and brought back.
-struct machine {
-  [[nodiscard]] store open() { return store::open(*memory, on, small); }
-  [[nodiscard]] std::span<std::byte> flash_bytes() { return on.inner().inner().content(); }
-  [[nodiscard]] bytes flash_now() { return {flash_bytes().begin(), flash_bytes().end()}; }
-  void restore(const crash_medium& m, const bytes& f) {
-    memory->restore(m, {});
-    std::ranges::copy(f, flash_bytes().begin());
-  }
-  [[nodiscard]] std::unique_ptr<crash_medium> memory_now() {
-    auto copy = std::make_unique<crash_medium>(memory_bytes);
-    memory->track({});
-    copy->restore(*memory, {});
-    memory->stop_tracking();
-    copy->track({});  // its content is what `restore` takes
-    return copy;
-  }
-  [[nodiscard]] layout::state& root() {
-    const auto at = memory->named_root(store::layout_name, store::layout_name, store::layout_version).word;
-    return *memory->resolve(media::pointer<layout::state>(at->load()));
-  }
-
-  flash on{1U, blocks::geometry{.blocks = 300, .block_bytes = 512}};
-  std::unique_ptr<crash_medium> memory = std::make_unique<crash_medium>(memory_bytes);
-};
 
 // Puts and deletions; most records reach the flash.
 void change(store& db, content& right, std::uint64_t count, splitmix64& random) {
@@ -76,57 +51,166 @@ void change(store& db, content& right, std::uint64_t count, splitmix64& random) 
     ASSERT_TRUE(db.empty_buffer());
   }
 }
-void expect_content(store& db, const content& right, const std::string& where) {
-  for (std::uint64_t n = 0; n < keys; ++n) {
-    const auto found = db.get(key_of(n));
-    const auto expected = right.find(key_of(n));
-    ASSERT_EQ(found.has_value(), expected != right.end()) << key_of(n) << where;
-    if (found) {
-      ASSERT_EQ(text_of(*found), expected->second) << key_of(n) << where;
-    }
+void expect_value(store& db, const content& right, const std::string& key, const std::string& where) {
+  const auto found = db.get(key);
+  const auto expected = right.find(key);
+  ASSERT_EQ(found.has_value(), expected != right.end()) << key << where;
+  if (found) {
+    ASSERT_TRUE(text_of(*found) == expected->second) << key << where;
   }
 }
+void expect_content(store& db, const content& right, const std::string& where) {
+  for (std::uint64_t n = 0; n < keys; ++n) ASSERT_NO_FATAL_FAILURE(expect_value(db, right, key_of(n), where));
+}
+// Versions 'a', 'b' and 'c' of eight keys, all in the write buffer.
+void overwrite_in_the_buffer(store& db, content& right) {
+  for (const char value : {'a', 'b', 'c'})
+    for (std::uint64_t n = 0; n < 8; ++n) {
+      right[key_of(n)] = std::string(100 + n, value);
+      db.put(key_of(n), bytes_of(right[key_of(n)]));
+    }
+}
+// Copies of a memory and a flash.
+struct moment {
+  std::unique_ptr<restartable_medium> memory;
+  bytes on_flash;
+  std::size_t changes = 0;  // the content that both have
+};
+
+// A memory and a flash, whose content can be kept and brought back.
+struct machine {
+  [[nodiscard]] store open() { return store::open(*memory, on, small); }
+  // The error of opening it. Empty: it opens, and has `right`.
+  [[nodiscard]] std::string refusal() {
+    return message_of([&] { static_cast<void>(open()); });
+  }
+  [[nodiscard]] std::string refusal(const content& right, const std::string& where = "") {
+    return message_of([&] {
+      store db = open();
+      expect_content(db, right, where);
+    });
+  }
+  // Opened, changed and closed.
+  void use(content& right, splitmix64& random) {
+    store db = open();
+    change(db, right, 60, random);
+  }
+  // A memory that was lost is rebuilt from the flash.
+  void rebuild() {
+    lose_memory();
+    stores::kv_rebuilt result;
+    { store db = store::rebuild(*memory, on, small, result); }
+    EXPECT_EQ(result.damaged, 0U);
+  }
+  void lose_memory() { memory = std::make_unique<restartable_medium>(memory_bytes); }
+
+  [[nodiscard]] std::span<std::byte> flash_bytes() { return on.inner().inner().content(); }
+  [[nodiscard]] moment now(surviving what = surviving::all) {
+    moment copy{std::make_unique<restartable_medium>(memory_bytes), {flash_bytes().begin(), flash_bytes().end()}};
+    copy.memory->restore(*memory, what);
+    return copy;
+  }
+  void restore(const moment& of_memory, const moment& of_flash) {
+    memory->restore(*of_memory.memory);
+    std::ranges::copy(of_flash.on_flash, flash_bytes().begin());
+  }
+  void restore(const moment& both) { restore(both, both); }
+
+  // Crashes at event `at` of `work`; `surviving`: of the memory. False, and nothing is restored: it has fewer events.
+  template <class Work>
+  [[nodiscard]] bool crash(std::uint64_t at, surviving what, Work&& work) {
+    std::optional<moment> left;
+    std::uint64_t event = 0;
+    work([&] {
+      memory->watch([&, at, what] {
+        if (event++ == at) left = now(what);
+      });
+    });
+    memory->stop_watching();
+    if (left) restore(*left);
+    return left.has_value();
+  }
+
+  [[nodiscard]] layout::state& root() {
+    const auto at = memory->named_root(store::layout_name, store::layout_name, store::layout_version).word;
+    return *memory->resolve(media::pointer<layout::state>(at->load()));
+  }
+  [[nodiscard]] layout::flash_moment moment_on_flash() {
+    layout::flash_moment found;
+    std::memcpy(&found, flash_bytes().data() + layout::flash_moment::offset, sizeof found);
+    return found;
+  }
+  void set_moment_on_flash(const layout::flash_moment& to) {
+    std::memcpy(flash_bytes().data() + layout::flash_moment::offset, &to, sizeof to);
+  }
+  // Gives the header of the flash another version.
+  void set_version(std::uint64_t version) {
+    layout::flash_header h;
+    std::memcpy(static_cast<void*>(&h), flash_bytes().data(), sizeof h);
+    h.version = static_cast<decltype(h.version)>(version);
+    h.checksum = checksum(&h, offsetof(layout::flash_header, checksum));
+    std::memcpy(flash_bytes().data(), &h, sizeof h);
+  }
+  // The start of the write buffer.
+  [[nodiscard]] std::byte* ring() { return memory->resolve(media::pointer<std::byte>(root().ring)); }
+  // The records in the write buffer that `is_wanted(record)` selects.
+  template <class IsWanted>
+  [[nodiscard]] std::vector<std::byte*> records(IsWanted&& is_wanted) {
+    std::vector<std::byte*> found;
+    for (std::uint64_t line = 0; line < root().ring_lines; ++line) {
+      std::byte* const at = ring() + line * media::cache_line_bytes;
+      const layout::record_view record({at, 512});
+      if (record.has_whole_head(root().identity[0]) && is_wanted(record)) found.push_back(at);
+    }
+    return found;
+  }
+
+  flash on{1U, blocks::geometry{.blocks = 300, .block_bytes = 512}};
+  std::unique_ptr<restartable_medium> memory = std::make_unique<restartable_medium>(memory_bytes);
+};
+
 // As a release before left them: the header of version 1, and any bits where the moment is now.
 void make_layout_1(machine& m) {
   m.root().step = layout::ready;
   m.root().begun = 0x0123456789abcdef;
   m.root().durable = stores::detail::moment(m.root().durable).number();
-  layout::flash_header h;
-  std::memcpy(static_cast<void*>(&h), m.flash_bytes().data(), sizeof h);
-  h.version = layout::flash_header::first_version;
-  h.checksum = checksum(&h, offsetof(layout::flash_header, checksum));
-  std::ranges::fill(m.flash_bytes().first(512), std::byte{});
-  std::memcpy(m.flash_bytes().data(), &h, sizeof h);
+  m.set_version(layout::flash_header::first_version);
+  std::ranges::fill(m.flash_bytes().first(512).subspan(sizeof(layout::flash_header)), std::byte{});
 }
 
-struct moment {
-  std::unique_ptr<crash_medium> memory;
-  bytes on_flash;
-  std::size_t changes;  // the content that both have
-};
+// Changes an empty device; all that it has is on flash then.
+content write_some(machine& m, splitmix64& random, bool of_layout_1 = false) {
+  content right;
+  {
+    store db = m.open();
+    change(db, right, 60, random);
+    EXPECT_TRUE(db.empty_buffer());
+  }
+  if (of_layout_1) make_layout_1(m);
+  return right;
+}
+
 // Memories and flashes of a history: after each session, and after each crash of an opening.
 struct history {
   std::vector<moment> moments;
   std::vector<content> right{{}};
 
-  void keep(machine& m) { moments.push_back({m.memory_now(), m.flash_now(), right.size() - 1}); }
+  void keep(machine& m) {
+    moments.push_back(m.now());
+    moments.back().changes = right.size() - 1;
+  }
+  // The error of the memory of one moment with the flash of another; empty: it has the content of the memory's.
+  [[nodiscard]] std::string refusal(machine& m, const moment& of_memory, const moment& of_flash,
+                                    const std::string& where = "") const {
+    m.restore(of_memory, of_flash);
+    return m.refusal(right[of_memory.changes], where);
+  }
   // At event `at` of an opening; what was not durable is there, or is lost.
   void crash_while_opening(machine& m, std::uint64_t at, bool loses) {
-    std::unique_ptr<crash_medium> left;
-    bytes on_flash;
-    std::uint64_t event = 0;
-    m.memory->track([&] {
-      if (event++ != at) return;
-      std::vector<std::size_t> choice;
-      for (const unpersisted_line& l : m.memory->unpersisted_lines()) choice.push_back(loses ? 0 : l.contents - 1);
-      left = std::make_unique<crash_medium>(memory_bytes);
-      left->restore(*m.memory, choice);
-      on_flash = m.flash_now();
-    });
-    { store db = m.open(); }
-    ASSERT_NE(left, nullptr);
-    m.memory = std::move(left);
-    std::ranges::copy(on_flash, m.flash_bytes().begin());
+    ASSERT_TRUE(m.crash(at, loses ? surviving::durable : surviving::all, [&](auto&& begin) {
+      begin();
+      store db = m.open();
+    }));
     keep(m);
   }
 };
@@ -155,13 +239,9 @@ TEST(KvMoments, pairs_of_different_moments_are_refused) {
     }
     for (std::size_t a = 0; a < h.moments.size(); ++a)
       for (std::size_t b = 0; b < h.moments.size(); ++b) {
-        m.restore(*h.moments[a].memory, h.moments[b].on_flash);
         const std::string where = ", memory of " + std::to_string(a) + ", flash of " + std::to_string(b);
         const bool same = h.moments[a].changes == h.moments[b].changes;
-        const std::string what = message_of([&] {
-          store db = m.open();
-          expect_content(db, h.right[h.moments[a].changes], where);
-        });
+        const std::string what = h.refusal(m, h.moments[a], h.moments[b], where);
         ++(what.empty() ? opened : refused);
         if (a == b) {
           ASSERT_EQ(what, "") << where;
@@ -169,10 +249,9 @@ TEST(KvMoments, pairs_of_different_moments_are_refused) {
         ASSERT_TRUE(same || !what.empty()) << where << " were opened";
         if (what.empty()) {
           // And again, behind what the crash left.
-          store db = m.open();
-          expect_content(db, h.right[h.moments[a].changes], where);
+          ASSERT_EQ(m.refusal(h.right[h.moments[a].changes], where), "");
         } else {
-          ASSERT_NE(what.find("older moment"), std::string::npos) << what << where;
+          ASSERT_PRED2(says, what, "older moment") << what << where;
           ASSERT_TRUE(store::are_of_different_moments(*m.memory, m.on)) << where;
         }
         if (HasFatalFailure()) return;
@@ -188,56 +267,36 @@ TEST(KvMoments, pairs_of_different_moments_are_refused) {
 TEST(KvMoments, a_number_is_not_begun_twice) {
   for (const bool of_layout_1 : {false, true}) {
     machine m;
-    history h;
     splitmix64 random(seed_or(8));
-    {
-      store db = m.open();
-      change(db, h.right.back(), 60, random);
-    }
+    content right;
+    m.use(right, random);
     if (of_layout_1) make_layout_1(m);
     for (int crash = 0; crash < 2; ++crash) {
       m.on.inject({.what = blocks::operation::write_durable, .only = blocks::stream::manifest});
-      EXPECT_NE(message_of([&] { static_cast<void>(m.open()); }), "");
+      EXPECT_NE(m.refusal(), "");
       m.on.stop();
     }
-    const std::unique_ptr<crash_medium> begun = m.memory_now();
-    {
-      store db = m.open();
-      expect_content(db, h.right.back(), "");
-      change(db, h.right.back(), 60, random);
-    }
-    const bytes later = m.flash_now();
-    m.restore(*begun, later);
-    EXPECT_NE(message_of([&] { static_cast<void>(m.open()); }).find("is of an older moment"), std::string::npos);
+    const moment begun = m.now();
+    EXPECT_EQ(m.refusal(right), "");
+    m.use(right, random);
+    m.restore(begun, m.now());
+    EXPECT_PRED2(says, m.refusal(), "is of an older moment");
   }
-}
-
-// Changes an empty device; all that it has is on flash then.
-void write_some(machine& m, splitmix64& random, content& right) {
-  store db = m.open();
-  change(db, right, 60, random);
-  ASSERT_TRUE(db.empty_buffer());
 }
 
 TEST(KvMoments, a_rebuilt_memory_fits_no_other_flash_and_its_flash_no_other_memory) {
   for (const bool of_layout_1 : {false, true}) {
     machine m;
     splitmix64 random(seed_or(9));
-    content right;
-    ASSERT_NO_FATAL_FAILURE(write_some(m, random, right));
-    if (of_layout_1) make_layout_1(m);
-    const std::unique_ptr<crash_medium> before = m.memory_now();
-    const bytes flash_before = m.flash_now();
-    m.memory = std::make_unique<crash_medium>(memory_bytes);
-    stores::kv_rebuilt result;
-    { store db = store::rebuild(*m.memory, m.on, small, result); }
-    const std::unique_ptr<crash_medium> rebuilt = m.memory_now();
-    const bytes flash_rebuilt = m.flash_now();
-    { store db = m.open(); }  // they fit each other
+    write_some(m, random, of_layout_1);
+    const moment before = m.now();
+    m.rebuild();
+    const moment rebuilt = m.now();
+    EXPECT_EQ(m.refusal(), "") << "they fit each other";
     for (const bool old_memory : {true, false}) {
-      m.restore(old_memory ? *before : *rebuilt, old_memory ? flash_rebuilt : flash_before);
-      const std::string what = message_of([&] { static_cast<void>(m.open()); });
-      EXPECT_NE(what.find("moment"), std::string::npos) << what;
+      m.restore(old_memory ? before : rebuilt, old_memory ? rebuilt : before);
+      const std::string what = m.refusal();
+      EXPECT_PRED2(says, what, "moment");
     }
   }
 }
@@ -245,25 +304,20 @@ TEST(KvMoments, a_rebuilt_memory_fits_no_other_flash_and_its_flash_no_other_memo
 TEST(KvMoments, a_damaged_moment_is_named_and_rebuilt) {
   machine m;
   splitmix64 random(seed_or(10));
-  content right;
-  ASSERT_NO_FATAL_FAILURE(write_some(m, random, right));
+  const content right = write_some(m, random);
   const auto flip = [&](std::size_t bit) {
     m.flash_bytes()[layout::flash_moment::offset + bit / 8] ^= std::byte{1} << bit % 8;
   };
   for (std::size_t bit = 0; bit < 8 * sizeof(layout::flash_moment); ++bit) {
     flip(bit);
-    const std::string what = message_of([&] { static_cast<void>(m.open()); });
-    ASSERT_NE(what.find("the moment in block 0 of the flash"), std::string::npos) << what;
+    const std::string what = m.refusal();
+    ASSERT_PRED2(says, what, "the moment in block 0 of the flash");
     ASSERT_TRUE(store::are_of_different_moments(*m.memory, m.on));
     flip(bit);
   }
   flip(77);
-  m.memory = std::make_unique<crash_medium>(memory_bytes);
-  stores::kv_rebuilt result;
-  { store db = store::rebuild(*m.memory, m.on, small, result); }
-  store db = m.open();
-  EXPECT_EQ(result.damaged, 0U);
-  for (const auto& [key, value] : right) EXPECT_EQ(text_of(db.get(key).value()), value) << key;
+  m.rebuild();
+  EXPECT_EQ(m.refusal(right), "");
 }
 
 // As the last release left them: all openings with one mark, and the number of the durable one only.
@@ -274,7 +328,7 @@ void give_all_openings_one_mark(machine& m) {
   m.root().durable = number;
   layout::flash_moment on_flash{m.root().begun, 0};
   on_flash.checksum = checksum(&on_flash.word, sizeof on_flash.word, m.root().identity[0]);
-  std::memcpy(m.flash_bytes().data() + layout::flash_moment::offset, &on_flash, sizeof on_flash);
+  m.set_moment_on_flash(on_flash);
 }
 
 TEST(KvMoments, those_of_the_last_release_are_compared_by_their_numbers) {
@@ -283,21 +337,14 @@ TEST(KvMoments, those_of_the_last_release_are_compared_by_their_numbers) {
   splitmix64 random(seed_or(15));
   for (int i = 0; i < 3; ++i) {
     content next = h.right.back();
-    {
-      store db = m.open();
-      change(db, next, 60, random);
-    }
+    m.use(next, random);
     h.right.push_back(next);
     give_all_openings_one_mark(m);
     h.keep(m);
   }
   for (const moment& a : h.moments)
     for (const moment& b : h.moments) {
-      m.restore(*a.memory, b.on_flash);
-      const std::string what = message_of([&] {
-        store db = m.open();
-        expect_content(db, h.right[a.changes], "");
-      });
+      const std::string what = h.refusal(m, a, b);
       ASSERT_EQ(what.empty(), &a == &b) << what;
       if (what.empty()) {
         EXPECT_NE(stores::detail::moment(m.root().durable).mark(), 0U);
@@ -311,27 +358,19 @@ TEST(KvMoments, halves_of_two_copies_that_were_both_used_are_refused) {
     machine m;
     history h;
     splitmix64 random(seed_or(16));
-    ASSERT_NO_FATAL_FAILURE(write_some(m, random, h.right.back()));
-    if (of_layout_1) make_layout_1(m);
+    h.right.back() = write_some(m, random, of_layout_1);
     h.keep(m);
     const content before = h.right.back();
     for (int copy = 0; copy < 2; ++copy) {
-      m.restore(*h.moments[0].memory, h.moments[0].on_flash);
+      m.restore(h.moments[0]);
       content next = before;
-      for (int openings = 0; openings < 2; ++openings) {
-        store db = m.open();
-        change(db, next, 60, random);
-      }
+      for (int openings = 0; openings < 2; ++openings) m.use(next, random);
       h.right.push_back(next);
       h.keep(m);
     }
     for (const std::size_t a : {1, 2})
       for (const std::size_t b : {1, 2}) {
-        m.restore(*h.moments[a].memory, h.moments[b].on_flash);
-        const std::string what = message_of([&] {
-          store db = m.open();
-          expect_content(db, h.right[h.moments[a].changes], "");
-        });
+        const std::string what = h.refusal(m, h.moments[a], h.moments[b]);
         ASSERT_EQ(what.empty(), a == b) << what;
         ASSERT_TRUE(what.empty() || what.find("two copies that were both used") != std::string::npos) << what;
       }
@@ -345,34 +384,26 @@ TEST(KvMoments, openings_that_crash_one_behind_the_other_are_of_one_moment) {
     machine m;
     history h;
     splitmix64 random(seed_or(17));
-    ASSERT_NO_FATAL_FAILURE(write_some(m, random, h.right.back()));
-    if (of_layout_1) make_layout_1(m);
+    h.right.back() = write_some(m, random, of_layout_1);
     h.keep(m);
     for (std::uint64_t first = 0; first < 2 * last_steps; ++first)
       for (std::uint64_t second = 0; second < 2 * last_steps; ++second) {
-        m.restore(*h.moments[0].memory, h.moments[0].on_flash);
+        m.restore(h.moments[0]);
         for (const std::uint64_t crash : {first, second}) {
-          const std::unique_ptr<crash_medium> memory = m.memory_now();
-          const bytes on_flash = m.flash_now();
+          const moment before = m.now();
           std::uint64_t events = 0;
           bool is_open = false;
-          m.memory->track([&] { events += is_open ? 0 : 1; });
+          m.memory->watch([&] { events += is_open ? 0 : 1; });
           {
             store db = m.open();
             is_open = true;  // the closing has events, too
           }
-          m.memory->stop_tracking();
-          m.restore(*memory, on_flash);
+          m.restore(before);
           ASSERT_GE(events, last_steps);
           h.crash_while_opening(m, events - 1 - crash / 2, crash % 2 == 0);
         }
         const std::string where = ", crashes " + std::to_string(first) + " and " + std::to_string(second);
-        ASSERT_EQ(message_of([&] {
-                    store db = m.open();
-                    expect_content(db, h.right.back(), where);
-                  }),
-                  "")
-            << where;
+        ASSERT_EQ(m.refusal(h.right.back(), where), "") << where;
       }
   }
 }
@@ -381,26 +412,16 @@ TEST(KvMoments, openings_that_crash_one_behind_the_other_are_of_one_moment) {
 TEST(KvMoments, a_torn_moment_is_one_of_the_two_that_the_memory_knows) {
   machine m;
   splitmix64 random(seed_or(18));
-  content right;
-  ASSERT_NO_FATAL_FAILURE(write_some(m, random, right));
-  const auto moment_on_flash = [&] {
-    layout::flash_moment now;
-    std::memcpy(&now, m.flash_bytes().data() + layout::flash_moment::offset, sizeof now);
-    return now;
-  };
-  const layout::flash_moment old = moment_on_flash();
+  const content right = write_some(m, random);
+  const layout::flash_moment old = m.moment_on_flash();
   for (const bool has_word : {false, true}) {
     const std::uint64_t durable = m.root().durable;
     { store db = m.open(); }
-    const layout::flash_moment next = moment_on_flash();
+    const layout::flash_moment next = m.moment_on_flash();
     if (!has_word) m.root().durable = durable;  // the crash was before (E3)
-    layout::flash_moment torn =
-        has_word ? layout::flash_moment{next.word, old.checksum} : layout::flash_moment{old.word, next.checksum};
-    std::memcpy(m.flash_bytes().data() + layout::flash_moment::offset, &torn, sizeof torn);
-    const std::string what = message_of([&] {
-      store db = m.open();
-      expect_content(db, right, "");
-    });
+    m.set_moment_on_flash(has_word ? layout::flash_moment{next.word, old.checksum}
+                                   : layout::flash_moment{old.word, next.checksum});
+    const std::string what = m.refusal(right);
     // With the next moment known to be durable, the write was whole: this is damage.
     ASSERT_EQ(what.empty(), !has_word) << what;
   }
@@ -409,52 +430,43 @@ TEST(KvMoments, a_torn_moment_is_one_of_the_two_that_the_memory_knows) {
 TEST(KvMoments, an_opening_that_fails_has_begun_none) {
   machine m;
   splitmix64 random(seed_or(19));
-  content right;
-  ASSERT_NO_FATAL_FAILURE(write_some(m, random, right));
+  content right = write_some(m, random);
   {
     store db = m.open();
     change(db, right, 20, random);
   }
-  const std::unique_ptr<crash_medium> memory = m.memory_now();
-  const bytes on_flash = m.flash_now();
+  const moment before = m.now();
   // A damaged size is noticed behind the comparison of moments.
   const std::uint64_t lines = m.root().ring_lines;
   m.root().ring_lines = 1;
-  EXPECT_NE(message_of([&] { static_cast<void>(m.open()); }), "");
+  EXPECT_NE(m.refusal(), "");
   m.root().ring_lines = lines;
-  const bytes now = m.flash_now();
-  EXPECT_EQ(now, on_flash);
-  m.restore(*memory, now);
-  store db = m.open();
-  expect_content(db, right, "");
+  const moment behind = m.now();
+  EXPECT_EQ(behind.on_flash, before.on_flash);
+  m.restore(before, behind);
+  EXPECT_EQ(m.refusal(right), "");
 }
 
 TEST(KvMoments, a_memory_of_the_making_does_not_take_a_used_flash) {
   machine m;
   splitmix64 random(seed_or(20));
-  content right;
-  std::unique_ptr<crash_medium> forming;
   m.on.inject({.what = blocks::operation::write_durable, .only = blocks::stream::manifest});
-  EXPECT_NE(message_of([&] { static_cast<void>(m.open()); }), "");
+  EXPECT_NE(m.refusal(), "");
   m.on.stop();
-  forming = m.memory_now();
-  ASSERT_NO_FATAL_FAILURE(write_some(m, random, right));
-  m.restore(*forming, m.flash_now());
-  const std::string what = message_of([&] { static_cast<void>(m.open()); });
-  EXPECT_NE(what.find("an older moment than the flash"), std::string::npos) << what;
+  const moment forming = m.now();
+  write_some(m, random);
+  m.restore(forming, m.now());
+  const std::string what = m.refusal();
+  EXPECT_PRED2(says, what, "an older moment than the flash");
 }
 
 TEST(KvMoments, a_flash_of_a_later_release_is_no_copy_of_another_moment) {
   machine m;
   { store db = m.open(); }
-  layout::flash_header h;
-  std::memcpy(static_cast<void*>(&h), m.flash_bytes().data(), sizeof h);
-  h.version = layout::flash_header::current_version + 1;
-  h.checksum = checksum(&h, offsetof(layout::flash_header, checksum));
-  std::memcpy(m.flash_bytes().data(), &h, sizeof h);
+  m.set_version(layout::flash_header::current_version + 1);
   EXPECT_FALSE(store::are_of_different_moments(*m.memory, m.on));
-  const std::string what = message_of([&] { static_cast<void>(m.open()); });
-  EXPECT_NE(what.find("has version 3"), std::string::npos) << what;
+  const std::string what = m.refusal();
+  EXPECT_PRED2(says, what, "has version 3");
 }
 
 TEST(KvMoments, the_last_opening_is_the_last) {
@@ -462,12 +474,12 @@ TEST(KvMoments, the_last_opening_is_the_last) {
   { store db = m.open(); }
   const auto last = stores::detail::moment::largest_number;
   m.root().durable = last;
-  const std::string what = message_of([&] { static_cast<void>(m.open()); });
-  EXPECT_NE(what.find("is of an older moment"), std::string::npos) << what;
+  const std::string what = m.refusal();
+  EXPECT_PRED2(says, what, "is of an older moment");
   m.root().durable = 1;
   m.root().begun = stores::detail::moment(stores::detail::moment(m.root().begun).mark(), last).word();
-  const std::string no_more = message_of([&] { static_cast<void>(m.open()); });
-  EXPECT_NE(no_more.find("has no number for one time more"), std::string::npos) << no_more;
+  const std::string no_more = m.refusal();
+  EXPECT_PRED2(says, no_more, "has no number for one time more");
 }
 
 // Damages each page of keys on flash.
@@ -496,11 +508,7 @@ TEST(KvMoments, a_closing_is_a_moment) {
   h.keep(m);
   for (const std::size_t a : {0, 1})
     for (const std::size_t b : {0, 1}) {
-      m.restore(*h.moments[a].memory, h.moments[b].on_flash);
-      const std::string what = message_of([&] {
-        store db = m.open();
-        expect_content(db, h.right[h.moments[a].changes], "");
-      });
+      const std::string what = h.refusal(m, h.moments[a], h.moments[b]);
       EXPECT_EQ(what.empty(), a == b) << what;
     }
 }
@@ -533,10 +541,10 @@ TEST(KvRebuilding, that_is_interrupted_at_any_write_is_begun_again_from_what_is_
       ASSERT_TRUE(db.empty_buffer());
     }
     lose_pages_of_keys(m);  // so each pair is put again
-    const bytes before = m.flash_now();
+    const moment before = m.now();
     for (std::uint64_t writes = 0, is_done = 0; is_done == 0; ++writes) {
-      std::ranges::copy(before, m.flash_bytes().begin());
-      m.memory = std::make_unique<crash_medium>(memory_bytes);
+      m.restore(before);
+      m.lose_memory();
       stores::kv_rebuilt result;
       m.on.inject({.skip = writes, .times = 1000000, .what = blocks::operation::write_durable});
       const std::string what = message_of([&] { store db = store::rebuild(*m.memory, m.on, many, result); });
@@ -545,7 +553,7 @@ TEST(KvRebuilding, that_is_interrupted_at_any_write_is_begun_again_from_what_is_
       const bool is_whole = store::is_complete(*m.memory);
       if (!is_whole) {
         ++interrupted;
-        m.memory = std::make_unique<crash_medium>(memory_bytes);
+        m.lose_memory();
       }
       store db = is_whole ? store::open(*m.memory, m.on, many) : store::rebuild(*m.memory, m.on, many, result);
       for (const auto& [key, value] : right) {
@@ -611,6 +619,25 @@ TEST(KvFailures, a_failed_write_costs_no_superblock) {
 
 // ---- flipped bits
 
+// The keys whose values are damaged; `is_named(error)`: besides, for each. All other answers are right.
+template <class IsNamed>
+std::vector<std::string> damaged_keys(store& db, const content& right, const std::string& where, IsNamed&& is_named) {
+  std::vector<std::string> damaged;
+  for (std::uint64_t n = 0; n < keys; ++n) {
+    const std::string key = key_of(n);
+    try {
+      expect_value(db, right, key, where);
+    } catch (const stores::kv_damaged& e) {
+      damaged.push_back(key);
+      is_named(e);
+    }
+  }
+  return damaged;
+}
+std::vector<std::string> damaged_keys(store& db, const content& right, const std::string& where) {
+  return damaged_keys(db, right, where, [](const error&) {});
+}
+
 // Runs work() with one bit of the flash flipped.
 template <class Work>
 void with_flipped(machine& m, std::size_t bit, Work&& work) {
@@ -624,17 +651,11 @@ TEST(KvFlippedBits, of_the_header_are_named_when_the_device_is_opened) {
   machine m;
   content right;
   splitmix64 random(seed_or(11));
-  {
-    store db = m.open();
-    change(db, right, 60, random);
-  }
+  m.use(right, random);
   const std::size_t end = 8 * (layout::flash_moment::offset + sizeof(layout::flash_moment));
   for (std::size_t bit = 0; bit < 8 * 512; ++bit) {
     with_flipped(m, bit, [&] {
-      const std::string what = message_of([&] {
-        store db = m.open();
-        expect_content(db, right, ", bit " + std::to_string(bit));
-      });
+      const std::string what = m.refusal(right, ", bit " + std::to_string(bit));
       ASSERT_EQ(what.empty(), bit >= end) << what << bit;
       const bool names_it = what.find("block 0 of") != std::string::npos || what.find("no header") != std::string::npos;
       ASSERT_TRUE(what.empty() || names_it) << what;
@@ -659,21 +680,9 @@ TEST(KvFlippedBits, of_records_and_pages_are_never_served) {
       std::uint64_t errors = 0;
       const auto is_named = [&](const error& e) {
         ++errors;
-        ASSERT_NE(std::string(e.what()).find("the record at unit "), std::string::npos) << e.what() << where;
+        ASSERT_PRED2(says, std::string(e.what()), "the record at unit ") << e.what() << where;
       };
-      for (std::uint64_t n = 0; n < keys; ++n) {
-        const std::string key = key_of(n);
-        const auto expected = right.find(key);
-        try {
-          const auto found = db.get(key);
-          ASSERT_EQ(found.has_value(), expected != right.end()) << key << where;
-          if (found) {
-            ASSERT_TRUE(text_of(*found) == expected->second) << key << where;
-          }
-        } catch (const stores::kv_damaged& e) {
-          is_named(e);
-        }
-      }
+      damaged_keys(db, right, where, is_named);
       values += errors;
       const std::uint64_t of_values = errors;
       std::vector<std::string> found;
@@ -732,18 +741,7 @@ TEST(KvFlippedBits, stay_with_their_record_while_others_are_collected) {
       }
     }
     ASSERT_GT(stored, 1000U) << where;
-    for (std::uint64_t n = 0; n < keys; ++n) {
-      const auto expected = right.find(key_of(n));
-      try {
-        const auto found = db.get(key_of(n));
-        ASSERT_EQ(found.has_value(), expected != right.end()) << key_of(n) << where;
-        if (found) {
-          ASSERT_TRUE(text_of(*found) == expected->second) << key_of(n) << where;
-        }
-      } catch (const stores::kv_damaged&) {
-        ++errors;
-      }
-    }
+    errors += damaged_keys(db, right, where).size();
   }
   EXPECT_GT(errors, 10U);
 }
@@ -755,7 +753,7 @@ TEST(KvFlippedBits, of_sizes_in_the_memory_are_named) {
   const auto flip_each = [&](layout::word& w, unsigned bits, bool is_named) {
     for (unsigned bit = 0; bit < bits; ++bit) {
       w ^= std::uint64_t{1} << bit;
-      const std::string what = message_of([&] { static_cast<void>(m.open()); });
+      const std::string what = m.refusal();
       w ^= std::uint64_t{1} << bit;
       ASSERT_TRUE(what.find("is damaged: its") != std::string::npos || what.find("was made for") != std::string::npos ||
                   (what.empty() && !is_named))
@@ -770,7 +768,7 @@ TEST(KvFlippedBits, of_sizes_in_the_memory_are_named) {
   // Pages of keys in which no key has space, or which are larger than any.
   for (const std::uint64_t bucket : {0U, 64U, 1U << 17}) {
     const std::uint64_t right = m.root().bucket_bytes.exchange(bucket);
-    EXPECT_NE(message_of([&] { static_cast<void>(m.open()); }).find("is damaged: its"), std::string::npos) << bucket;
+    EXPECT_PRED2(says, m.refusal(), "is damaged: its") << bucket;
     m.root().bucket_bytes = right;
   }
 }
@@ -781,37 +779,27 @@ TEST(KvFlippedBits, of_the_write_buffer_of_a_closed_device_bring_no_older_value_
   content right;
   {
     store db = m.open();
-    for (const char value : {'a', 'b', 'c'})
-      for (std::uint64_t n = 0; n < 8; ++n) {
-        right[key_of(n)] = std::string(100 + n, value);
-        db.put(key_of(n), bytes_of(right[key_of(n)]));
-      }
+    overwrite_in_the_buffer(db, right);
   }
-  const std::unique_ptr<crash_medium> closed = m.memory_now();
-  const bytes on_flash = m.flash_now();
-  auto* const ring = m.memory->resolve(media::pointer<std::byte>(m.root().ring));
+  const moment closed = m.now();
+  std::byte* const ring = m.ring();
   const std::uint64_t ring_bytes = m.root().ring_lines * media::cache_line_bytes;
   std::uint64_t refused = 0, damaged = 0, harmless = 0;
   splitmix64 random(seed_or(14));
   for (std::uint64_t at = 0; at < ring_bytes; ++at) {
     const std::uint64_t bit = random.below(8);
     ring[at] ^= std::byte{1} << bit;
-    std::uint64_t errors = 0;
+    std::size_t errors = 0;
     const std::string what = message_of([&] {
       store db = m.open();
-      for (const auto& [key, value] : right) try {
-          const auto found = db.get(key);
-          ASSERT_TRUE(found && text_of(*found) == value) << key << ", byte " << at << ", bit " << bit;
-        } catch (const stores::kv_damaged&) {
-          ++errors;
-        }
+      errors = damaged_keys(db, right, ", byte " + std::to_string(at) + ", bit " + std::to_string(bit)).size();
     });
     if (HasFatalFailure()) return;
     if (!what.empty()) {
-      ASSERT_NE(what.find("the write buffer of the key-value device"), std::string::npos) << what;
+      ASSERT_PRED2(says, what, "the write buffer of the key-value device");
     }
     ++(!what.empty() ? refused : errors != 0 ? damaged : harmless);
-    m.restore(*closed, on_flash);
+    m.restore(closed);
   }
   std::printf("bytes of the ring: refused %lu, damaged %lu, harmless %lu\n", refused, damaged, harmless);
   EXPECT_GE(refused, 8 * 53U);   // heads and keys
@@ -832,15 +820,9 @@ TEST(KvFlippedBits, of_the_write_buffer_of_an_open_device_stay_with_their_record
         right[key_of(n)] = std::string(100 + n, 'a');
         db.put(key_of(n), bytes_of(right[key_of(n)]));
       }
-      auto* const ring = m.memory->resolve(media::pointer<std::byte>(m.root().ring));
-      std::byte* hit = nullptr;
-      for (std::uint64_t line = 0; line < m.root().ring_lines && hit == nullptr; ++line) {
-        const layout::record_view record({ring + line * media::cache_line_bytes, 512});
-        if (record.has_whole_head(m.root().identity[0]) && record.key() == key_of(3))
-          hit = ring + line * media::cache_line_bytes;
-      }
-      ASSERT_NE(hit, nullptr);
-      hit[bit / 8] ^= std::byte{1} << bit % 8;
+      const auto hit = m.records([](const layout::record_view& record) { return record.key() == key_of(3); });
+      ASSERT_FALSE(hit.empty());
+      hit.front()[bit / 8] ^= std::byte{1} << bit % 8;
       // Many times the buffer: the record is moved.
       for (std::uint64_t n = 10; n < 400; ++n) {
         const std::string key = key_of(10 + n % 20);
@@ -852,21 +834,13 @@ TEST(KvFlippedBits, of_the_write_buffer_of_an_open_device_stay_with_their_record
           ++damaged;
         }
       }
-      for (const auto& [key, value] : right) try {
-          const auto found = db.get(key);
-          ASSERT_TRUE(found && text_of(*found) == value) << key << where;
-        } catch (const stores::kv_damaged&) {
-          ASSERT_EQ(key, key_of(3)) << where;
-          ++damaged;
-        }
+      for (const std::string& key : damaged_keys(db, right, where)) {
+        ASSERT_EQ(key, key_of(3)) << where;
+        ++damaged;
+      }
     }
     store db = m.open();
-    for (const auto& [key, value] : right) try {
-        const auto found = db.get(key);
-        ASSERT_TRUE(found && text_of(*found) == value) << key << where;
-      } catch (const stores::kv_damaged&) {
-        ASSERT_EQ(key, key_of(3)) << where;
-      }
+    for (const std::string& key : damaged_keys(db, right, where)) ASSERT_EQ(key, key_of(3)) << where;
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(damaged, 300U);
@@ -876,42 +850,22 @@ TEST(KvFlippedBits, of_the_write_buffer_of_an_open_device_stay_with_their_record
 // At each event of closing, whatever of the memory was not durable then is there, or lost.
 TEST(KvClosing, that_a_crash_ends_loses_no_overwrite) {
   std::uint64_t crashes = 0;
-  for (std::uint64_t event = 0;; ++event) {
-    bool reached = false;
-    for (const bool loses : {false, true}) {
+  for (std::uint64_t event = 0, reached = 1; reached != 0; ++event) {
+    reached = 0;
+    for (const surviving what : {surviving::all, surviving::durable}) {
       machine m;
       content right;
-      std::unique_ptr<crash_medium> left;
-      bytes on_flash;
-      std::uint64_t now = 0;
-      {
-        store db = m.open();
-        for (const char value : {'a', 'b', 'c'})
-          for (std::uint64_t n = 0; n < 8; ++n) {
-            right[key_of(n)] = std::string(100 + n, value);
-            db.put(key_of(n), bytes_of(right[key_of(n)]));
-          }
-        m.memory->track([&] {
-          if (now++ != event) return;
-          std::vector<std::size_t> choice;
-          for (const unpersisted_line& l : m.memory->unpersisted_lines()) choice.push_back(loses ? 0 : l.contents - 1);
-          left = std::make_unique<crash_medium>(memory_bytes);
-          left->restore(*m.memory, choice);
-          on_flash = m.flash_now();
-        });
-      }
-      if (left == nullptr) continue;
-      reached = true;
-      ++crashes;
-      m.memory = std::move(left);
-      std::ranges::copy(on_flash, m.flash_bytes().begin());
-      for (int opening = 0; opening < 2; ++opening) {
-        store db = m.open();
-        expect_content(db, right, ", event " + std::to_string(event));
-        if (HasFatalFailure()) return;
-      }
+      if (!m.crash(event, what, [&](auto&& begin) {
+            store db = m.open();
+            overwrite_in_the_buffer(db, right);
+            begin();
+          }))
+        continue;
+      ++reached;
+      for (int opening = 0; opening < 2; ++opening) ASSERT_EQ(m.refusal(right, ", event " + std::to_string(event)), "");
+      if (HasFatalFailure()) return;
     }
-    if (!reached) break;
+    crashes += reached;
   }
   EXPECT_GT(crashes, 20U);
 }
@@ -921,19 +875,17 @@ TEST(KvMoments, an_opening_that_fails_beside_an_open_device_takes_nothing_from_i
   for (const bool crashes : {false, true})
     for (const auto what : {blocks::operation::write_durable, blocks::operation::read}) {
       machine m;
-      std::unique_ptr<crash_medium> crashed;
-      bytes on_flash;
+      moment crashed;
       {
         store db = m.open();
         db.put(key_of(0), bytes_of("old"));
         m.on.inject({.what = what, .only = blocks::stream::manifest});
-        EXPECT_NE(message_of([&] { static_cast<void>(m.open()); }), "");
+        EXPECT_NE(m.refusal(), "");
         m.on.stop();
         EXPECT_EQ(db.put(key_of(0), bytes_of("new")), kv_outcome::replaced);
-        crashed = m.memory_now();
-        on_flash = m.flash_now();
+        crashed = m.now();
       }
-      if (crashes) m.restore(*crashed, on_flash);
+      if (crashes) m.restore(crashed);
       store db = m.open();
       const auto found = db.get(key_of(0));
       EXPECT_TRUE(found && text_of(*found) == "new") << crashes;
@@ -943,30 +895,22 @@ TEST(KvMoments, an_opening_that_fails_beside_an_open_device_takes_nothing_from_i
 // A tail that replay took for later than it is would hide overwrites, behind a crash.
 TEST(KvFlippedBits, of_the_tail_of_the_write_buffer_lose_no_overwrite) {
   machine m;
-  std::unique_ptr<crash_medium> crashed;
-  bytes on_flash;
+  moment crashed;
+  content right;
   {
     store db = m.open();
-    for (std::uint64_t n = 0; n < 8; ++n) db.put(key_of(n), bytes_of(std::string(100, 'a')));
-    for (std::uint64_t n = 0; n < 8; ++n) db.put(key_of(n), bytes_of(std::string(100, 'b')));
-    crashed = m.memory_now();
-    on_flash = m.flash_now();
+    overwrite_in_the_buffer(db, right);
+    crashed = m.now();
   }
   unsigned errors = 0;
   layout::word& tail = m.root().ring_tail;
   for (unsigned bit = 0; bit < 64; ++bit) {
-    m.restore(*crashed, on_flash);
+    m.restore(crashed);
     tail = tail.load() ^ std::uint64_t{1} << bit;
-    const std::string what = message_of([&] {
-      store db = m.open();
-      for (std::uint64_t n = 0; n < 8; ++n) {
-        const auto found = db.get(key_of(n));
-        ASSERT_TRUE(found && text_of(*found) == std::string(100, 'b')) << n << ", bit " << bit;
-      }
-    });
+    const std::string what = m.refusal(right, ", bit " + std::to_string(bit));
     if (HasFailure()) return;
     if (what.empty()) continue;  // a tail without a check
-    ASSERT_NE(what.find("the tail of its write buffer"), std::string::npos) << what;
+    ASSERT_PRED2(says, what, "the tail of its write buffer");
     ++errors;
   }
   EXPECT_GE(errors, 63U);
@@ -979,17 +923,11 @@ TEST(KvFlippedBits, of_a_word_of_the_index_are_named_when_it_leads_into_the_writ
     store db = m.open();
     for (std::uint64_t n = 0; n < 2; ++n) db.put(key_of(n), bytes_of(std::string(100, 'v')));
   }
-  auto* const ring = m.memory->resolve(media::pointer<std::byte>(m.root().ring));
-  std::vector<std::byte*> found;
-  for (std::uint64_t line = 0; line < m.root().ring_lines; ++line) {
-    std::byte* const at = ring + line * media::cache_line_bytes;
-    const layout::record_view record({at, 512});
-    if (record.has_whole_head(m.root().identity[0]) && record.head().space == 0) found.push_back(at);
-  }
+  const auto found = m.records([](const layout::record_view& record) { return record.head().space == 0; });
   ASSERT_EQ(found.size(), 2U);
   std::memcpy(found[0], found[1], 192);
-  const std::string what = message_of([&] { static_cast<void>(m.open()); });
-  EXPECT_NE(what.find("the write buffer of the key-value device"), std::string::npos) << what;
+  const std::string what = m.refusal();
+  EXPECT_PRED2(says, what, "the write buffer of the key-value device");
 }
 
 }  // namespace

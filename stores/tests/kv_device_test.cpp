@@ -70,10 +70,16 @@ template <class Device>
 
 // ---- commands
 
-TEST(KvDevice, does_as_the_modes_of_a_put_say) {
+// A device of small superblocks, and the pairs that it is to have.
+class KvSmallDevice : public testing::Test {
+ protected:
   media::dram memory;
-  flash on(1, small_flash);
-  auto d = device::open(memory, on, small);
+  flash on{1U, small_flash};
+  device d = device::open(memory, on, small);
+  std::map<std::string, std::string> right;
+};
+
+TEST_F(KvSmallDevice, does_as_the_modes_of_a_put_say) {
   EXPECT_EQ(d.put("key1", bytes_of("a"), kv_mode::update_only), kv_outcome::absent);
   EXPECT_EQ(get(d, "key1"), std::nullopt);
   EXPECT_EQ(d.put("key1", bytes_of("a"), kv_mode::no_overwrite), kv_outcome::added);
@@ -90,16 +96,13 @@ TEST(KvDevice, does_as_the_modes_of_a_put_say) {
   EXPECT_TRUE(d.empty_buffer());
   EXPECT_EQ(d.put("key1", bytes_of("z"), kv_mode::append), kv_outcome::replaced);
   EXPECT_EQ(get(d, "key1"), std::string(1000, 'y') + "z");
-  EXPECT_NE(message_of([&] { d.put("key1", bytes_of(std::string(600, 'y')), kv_mode::append); }).find("1601 bytes"),
-            std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { d.put("key1", bytes_of(std::string(600, 'y')), kv_mode::append); }),
+               "1601 bytes");
   EXPECT_EQ(get(d, "key1"), std::string(1000, 'y') + "z");
   expect_sound(d);
 }
 
-TEST(KvDevice, reads_parts_deletes_and_asks_for_many) {
-  media::dram memory;
-  flash on(1, small_flash);
-  auto d = device::open(memory, on, small);
+TEST_F(KvSmallDevice, reads_parts_deletes_and_asks_for_many) {
   for (const bool flushed : {false, true}) {
     d.put("key1", bytes_of("0123456789"));
     d.put("key1", bytes_of("other"), kv_mode::post, 3);
@@ -125,10 +128,7 @@ TEST(KvDevice, reads_parts_deletes_and_asks_for_many) {
 }
 
 // The page of its bucket cannot be read, so the key is not added: nothing of the capacity is taken.
-TEST(KvDevice, a_put_that_fails_takes_no_room) {
-  media::dram memory;
-  flash on(1, small_flash);
-  auto d = device::open(memory, on, small);
+TEST_F(KvSmallDevice, a_put_that_fails_takes_no_room) {
   d.put("key 1", bytes_of("a"));
   ASSERT_TRUE(d.empty_buffer());
   const std::uint64_t used = d.stats().used_bytes;
@@ -168,8 +168,7 @@ TEST(KvDevice, keeps_the_largest_value_in_all_its_units) {
     EXPECT_TRUE(get(d, "large") == value);
     ASSERT_TRUE(d.empty_buffer());
     EXPECT_TRUE(get(d, "large") == value);
-    EXPECT_NE(message_of([&] { d.put("large", bytes_of(value + "x")); }).find("at most 2097152 bytes"),
-              std::string::npos);
+    EXPECT_PRED2(says, message_of([&] { d.put("large", bytes_of(value + "x")); }), "at most 2097152 bytes");
   }
 }
 
@@ -429,10 +428,9 @@ TEST(KvLocalTables, are_replayed_when_hashes_collide) {
 
 // ---- iterators
 
-TEST(KvIterator, returns_the_keys_of_a_mask) {
-  media::dram memory;
-  flash on(1, small_flash);
-  auto d = device::open(memory, on, small);
+class KvIterator : public KvSmallDevice {};
+
+TEST_F(KvIterator, returns_the_keys_of_a_mask) {
   for (const char* const key : {"aaaa1", "aaab1", "abab1", "abab2", "bbab1", "zzzz"}) d.put(key, bytes_of("x"));
   d.put("aaaa9", bytes_of("y"), kv_mode::post, 1);
   using keys = std::vector<std::string>;
@@ -446,7 +444,7 @@ TEST(KvIterator, returns_the_keys_of_a_mask) {
 }
 
 // Keys are deleted, added and replaced while iterators walk: in many pages, and across garbage collection.
-TEST(KvIterator, misses_no_key_and_returns_none_twice_while_keys_change) {
+TEST(KvIteration, misses_no_key_and_returns_none_twice_while_keys_change) {
   for (std::uint64_t seed = seed_or(1), last = seed + 5; seed < last; ++seed) {
     SCOPED_TRACE("replay with PMLAB_KV_SEED=" + std::to_string(seed));
     splitmix64 random(seed);
@@ -488,11 +486,7 @@ TEST(KvIterator, misses_no_key_and_returns_none_twice_while_keys_change) {
 }
 
 // A deletion whose page cannot be read is done: the page lists the key still.
-TEST(KvIterator, lets_garbage_collection_remove_deleted_keys_from_pages) {
-  media::dram memory;
-  flash on(1, small_flash);
-  auto d = device::open(memory, on, small);
-  std::map<std::string, std::string> right;
+TEST_F(KvIterator, lets_garbage_collection_remove_deleted_keys_from_pages) {
   const auto key_of = [](int i) { return "key " + std::to_string(1000 + i); };
   for (int i = 0; i < 300; ++i) d.put(key_of(i), bytes_of(right[key_of(i)] = std::string(100, 'v')));
   ASSERT_TRUE(d.empty_buffer());
@@ -519,13 +513,10 @@ TEST(KvIterator, lets_garbage_collection_remove_deleted_keys_from_pages) {
   expect_equal(d, right);
 }
 
-TEST(KvIterator, is_refused_beyond_sixteen_and_does_not_outlive_the_device) {
-  media::dram memory;
-  flash on(1, small_flash);
-  auto d = device::open(memory, on, small);
+TEST_F(KvIterator, is_refused_beyond_sixteen_and_does_not_outlive_the_device) {
   std::vector<device::iterator> open;
   for (int i = 0; i < 16; ++i) open.push_back(d.iterate());
-  EXPECT_NE(message_of([&] { static_cast<void>(d.iterate()); }).find("16 open iterators"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { static_cast<void>(d.iterate()); }), "16 open iterators");
   open.pop_back();
   EXPECT_EQ(message_of([&] { open.push_back(d.iterate()); }), "");
   EXPECT_EQ(d.open_iterators(), 16U);
@@ -744,33 +735,31 @@ TEST(KvRebuild, refuses_by_name_what_it_cannot_do) {
   const auto message = [&](media::dram& with, flash& of) {
     return message_of([&] { static_cast<void>(device::rebuild(with, of, small, result)); });
   };
-  EXPECT_NE(message(memory, on).find("it has no header"), std::string::npos);
+  EXPECT_PRED2(says, message(memory, on), "it has no header");
   {
     auto d = device::open(memory, on, small);
     d.put("key1", bytes_of("value"));
     ASSERT_TRUE(d.empty_buffer());
   }
-  EXPECT_NE(message(memory, on).find("has the memory of a key-value device 'kv_ssd'; open it"), std::string::npos);
+  EXPECT_PRED2(says, message(memory, on), "has the memory of a key-value device 'kv_ssd'; open it");
   media::dram other;
   on.inject({.only = blocks::stream::values});  // those of the scan
   EXPECT_NE(message(other, on), "");
   on.stop();
-  EXPECT_NE(message_of([&] { static_cast<void>(device::open(other, on, small)); }).find("was being rebuilt"),
-            std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { static_cast<void>(device::open(other, on, small)); }), "was being rebuilt");
   // It ends before anything is read: the memory is not that of an empty device.
   media::dram begun;
   on.inject({.skip = 1, .only = blocks::stream::manifest});
   EXPECT_NE(message(begun, on), "");
   on.stop();
-  EXPECT_NE(message_of([&] { static_cast<void>(device::open(begun, on, small)); }).find("was being rebuilt"),
-            std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { static_cast<void>(device::open(begun, on, small)); }), "was being rebuilt");
   media::dram third;
   auto d = device::rebuild(third, on, small, result);
   EXPECT_EQ(get(d, "key1"), "value");
   EXPECT_EQ(result.keys, 1U);
   on.inner().inner().content()[20] ^= std::byte{4};
   media::dram fourth;
-  EXPECT_NE(message(fourth, on).find("block 0"), std::string::npos);
+  EXPECT_PRED2(says, message(fourth, on), "block 0");
 }
 
 // ---- the commands of NVMe
@@ -851,9 +840,8 @@ TEST(NvmeKv, answers_with_the_status_codes_of_the_command_set) {
   media::dram other;
   flash long_keys(1, small_flash);
   auto snia = device::open(other, long_keys, small);
-  EXPECT_NE(
-      message_of([&] { stores::nvme_kv<device> refused(snia); }).find("keys of 4 to 255 bytes has no NVMe commands"),
-      std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { stores::nvme_kv<device> refused(snia); }),
+               "keys of 4 to 255 bytes has no NVMe commands");
 }
 
 TEST(NvmeKv, lists_keys_in_byte_order_from_a_key_on) {
@@ -923,12 +911,8 @@ TEST(NvmeKv, lists_keys_in_byte_order_from_a_key_on) {
 
 // ---- a full device
 
-TEST(KvDevice, changes_nothing_when_it_is_full_and_deletes_make_room) {
-  media::dram memory;
-  flash on(1, small_flash);
-  auto d = device::open(memory, on, small);
+TEST_F(KvSmallDevice, changes_nothing_when_it_is_full_and_deletes_make_room) {
   splitmix64 random(9);
-  std::map<std::string, std::string> right;
   const auto fill = [&] {
     for (int i = 0;; ++i) {
       const std::string key = "key " + std::to_string(i);
@@ -1080,10 +1064,7 @@ TEST(KvDevice, collects_under_load_at_nine_tenths_of_its_capacity) {
   expect_equal(d, right);
 }
 
-TEST(KvDevice, sends_nothing_but_keys_and_values) {
-  media::dram memory;
-  flash on(1, small_flash);
-  auto d = device::open(memory, on, small);
+TEST_F(KvSmallDevice, sends_nothing_but_keys_and_values) {
   std::uint64_t user = 0;
   for (int i = 0; i < 500; ++i) {
     const std::string key = "key " + std::to_string(i % 50);
@@ -1101,12 +1082,8 @@ TEST(KvDevice, sends_nothing_but_keys_and_values) {
 
 // ---- faults
 
-TEST(KvDevice, never_serves_a_damaged_byte) {
-  media::dram memory;
-  flash on(1, small_flash);
-  auto d = device::open(memory, on, small);
+TEST_F(KvSmallDevice, never_serves_a_damaged_byte) {
   splitmix64 random(seed_or(21));
-  std::map<std::string, std::string> right;
   for (int i = 0; i < 150; ++i) {
     const std::string key = "key " + std::to_string(i);
     ASSERT_EQ(d.put(key, bytes_of(right[key] = random_value(random, random.below(1400)))), kv_outcome::added);
@@ -1159,10 +1136,7 @@ TEST(KvDevice, never_serves_a_damaged_byte) {
 
 // A write was lost, and its place has an older record of the same key, whole: as if the superblock had not been filled
 // again.
-TEST(KvDevice, does_not_serve_an_older_record_of_the_key_where_a_write_was_lost) {
-  media::dram memory;
-  flash on(1, small_flash);
-  auto d = device::open(memory, on, small);
+TEST_F(KvSmallDevice, does_not_serve_an_older_record_of_the_key_where_a_write_was_lost) {
   const auto content = on.inner().inner().content();
   constexpr int keys = 100;
   const auto key_of = [](int i) { return "the key number " + std::to_string(1000 + i); };
@@ -1284,28 +1258,23 @@ TEST(KvDevice, serves_threads_while_it_collects) {
 
 // ---- bad input
 
-TEST(KvDevice, refuses_bad_input_by_name) {
-  media::dram memory;
-  flash on(1, small_flash);
-  auto d = device::open(memory, on, small);
-  const auto says = [](const std::string& message, const char* part) {
-    EXPECT_NE(message.find(part), std::string::npos) << message;
-  };
+TEST_F(KvSmallDevice, refuses_bad_input_by_name) {
+  const auto says = [](const std::string& message, const char* part) { EXPECT_PRED2(says, message, part); };
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{3}, std::size_t{256}}) {
     const std::string key(bytes, 'k');
     const std::string part = "a key of " + std::to_string(bytes) + " bytes; this device has keys of 4 to 255 bytes";
-    says(message_of([&] { d.put(key, {}); }), part.c_str());
-    says(message_of([&] { static_cast<void>(d.get(key)); }), part.c_str());
-    says(message_of([&] { d.erase(key); }), part.c_str());
+    EXPECT_PRED2(says, message_of([&] { d.put(key, {}); }), part);
+    EXPECT_PRED2(says, message_of([&] { static_cast<void>(d.get(key)); }), part);
+    EXPECT_PRED2(says, message_of([&] { d.erase(key); }), part);
     const std::string_view keys[] = {"good", key};
-    says(message_of([&] { static_cast<void>(d.exist(keys)); }), part.c_str());
+    EXPECT_PRED2(says, message_of([&] { static_cast<void>(d.exist(keys)); }), part);
   }
-  says(message_of([&] { d.put("key1", bytes_of(std::string(1501, 'v'))); }), "a value of 1501 bytes");
-  says(message_of([&] { d.put("key1", {}, kv_mode::post, 255); }), "key space 255 is the device's own");
-  says(message_of([&] { static_cast<void>(d.iterate({.mask = 0xff000000, .pattern = 1})); }),
-       "bits that its mask does not have");
-  says(message_of([&] { static_cast<void>(d.iterate({.mask = 0, .pattern = 1})); }),
-       "bits that its mask does not have");
+  EXPECT_PRED2(says, message_of([&] { d.put("key1", bytes_of(std::string(1501, 'v'))); }), "a value of 1501 bytes");
+  EXPECT_PRED2(says, message_of([&] { d.put("key1", {}, kv_mode::post, 255); }), "key space 255 is the device's own");
+  EXPECT_PRED2(says, message_of([&] { static_cast<void>(d.iterate({.mask = 0xff000000, .pattern = 1})); }),
+               "bits that its mask does not have");
+  EXPECT_PRED2(says, message_of([&] { static_cast<void>(d.iterate({.mask = 0, .pattern = 1})); }),
+               "bits that its mask does not have");
 
   const auto opened = [&](const stores::kv_options& options, const blocks::geometry& shape = small_flash) {
     media::dram other;
@@ -1317,18 +1286,18 @@ TEST(KvDevice, refuses_bad_input_by_name) {
     change(o);
     return o;
   };
-  says(opened(with([](auto& o) { o.unit_bytes = 100; })), "an allocation unit of 100 bytes");
-  says(opened(with([](auto& o) { o.unit_bytes = 8192; })), "choose a power of two from 64 to 4096");
-  says(opened(with([](auto& o) { o.largest_value = (2 << 20) + 1; })), "values of 2097153 bytes");
-  says(opened(with([](auto& o) { o.superblock_bytes = 1024; })), "superblocks of 1024 bytes");
-  says(opened(with([](auto& o) { o.superblock_bytes = 20000; })), "superblocks of 20000 bytes");
-  says(opened(with([](auto& o) { o.bucket_bytes = 100; })), "bucket pages of 100 bytes");
-  says(opened(with([](auto& o) { o.buffer_bytes = 2048; })), "a write buffer of 2048 bytes");
-  says(opened(with([](auto& o) { o.over_provisioning = -1; })), "over-provisioning");
-  says(opened(small, {.blocks = 100, .block_bytes = 512}), "has room for 3 superblocks");
+  EXPECT_PRED2(says, opened(with([](auto& o) { o.unit_bytes = 100; })), "an allocation unit of 100 bytes");
+  EXPECT_PRED2(says, opened(with([](auto& o) { o.unit_bytes = 8192; })), "choose a power of two from 64 to 4096");
+  EXPECT_PRED2(says, opened(with([](auto& o) { o.largest_value = (2 << 20) + 1; })), "values of 2097153 bytes");
+  EXPECT_PRED2(says, opened(with([](auto& o) { o.superblock_bytes = 1024; })), "superblocks of 1024 bytes");
+  EXPECT_PRED2(says, opened(with([](auto& o) { o.superblock_bytes = 20000; })), "superblocks of 20000 bytes");
+  EXPECT_PRED2(says, opened(with([](auto& o) { o.bucket_bytes = 100; })), "bucket pages of 100 bytes");
+  EXPECT_PRED2(says, opened(with([](auto& o) { o.buffer_bytes = 2048; })), "a write buffer of 2048 bytes");
+  EXPECT_PRED2(says, opened(with([](auto& o) { o.over_provisioning = -1; })), "over-provisioning");
+  EXPECT_PRED2(says, opened(small, {.blocks = 100, .block_bytes = 512}), "has room for 3 superblocks");
   for (const std::string& name : {std::string(22, 'n'), std::string("a\0", 2)})
-    says(message_of([&] { static_cast<void>(device::open(memory, on, small, name)); }),
-         "cannot name a key-value device");
+    EXPECT_PRED2(says, message_of([&] { static_cast<void>(device::open(memory, on, small, name)); }),
+                 "cannot name a key-value device");
 }
 
 TEST(KvDevice, refuses_a_flash_that_is_not_its_own) {
@@ -1338,22 +1307,20 @@ TEST(KvDevice, refuses_a_flash_that_is_not_its_own) {
   const auto message = [&](media::dram& with, flash& of, const stores::kv_options& options = small) {
     return message_of([&] { static_cast<void>(device::open(with, of, options)); });
   };
-  const auto says = [](const std::string& text, const char* part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
-  };
+  const auto says = [](const std::string& text, const char* part) { EXPECT_PRED2(says, text, part); };
   flash empty(1, small_flash);
-  says(message(memory, empty), "it has no header");
+  EXPECT_PRED2(says, message(memory, empty), "it has no header");
   flash truncated(1, blocks::geometry{.blocks = 1999, .block_bytes = 512});
-  says(message(memory, truncated), "was made for a flash of 2000 blocks");
+  EXPECT_PRED2(says, message(memory, truncated), "was made for a flash of 2000 blocks");
   media::dram other;
-  says(message(other, on), "belongs to another key-value device");
+  EXPECT_PRED2(says, message(other, on), "belongs to another key-value device");
   flash others(1, small_flash);
   media::dram third;
   { auto d = device::open(third, others, small); }
-  says(message(memory, others), "is the flash of another key-value device");
+  EXPECT_PRED2(says, message(memory, others), "is the flash of another key-value device");
   const auto content = on.inner().inner().content();
   content[20] ^= std::byte{4};
-  says(message(memory, on), "block 0");
+  EXPECT_PRED2(says, message(memory, on), "block 0");
   content[20] ^= std::byte{4};
   // Another version, with a right checksum.
   stores::detail::kv_ssd::flash_header header;
@@ -1361,7 +1328,7 @@ TEST(KvDevice, refuses_a_flash_that_is_not_its_own) {
   header.version = 3;
   header.checksum = checksum(&header, offsetof(stores::detail::kv_ssd::flash_header, checksum));
   std::memcpy(content.data(), &header, sizeof header);
-  says(message(memory, on), "has version 3 of the layout, and this program reads versions 1 to 2");
+  EXPECT_PRED2(says, message(memory, on), "has version 3 of the layout, and this program reads versions 1 to 2");
   // `format` takes it over.
   auto options = small;
   options.format = true;

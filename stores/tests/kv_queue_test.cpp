@@ -329,12 +329,11 @@ TEST(KvQueue, refuses_bad_input) {
   media::dram memory;
   flash on(1, small_flash);
   auto d = device::open(memory, on, small);
-  EXPECT_NE(message_of([&] { stores::kv_queue<device> q(d, 0); }).find("depth 0"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { stores::kv_queue<device> q(d, 0); }), "depth 0");
   stores::kv_queue<device> queue(d, 1);
-  EXPECT_NE(message_of([&] { static_cast<void>(queue.get("abc", 1)); }).find("a key of 3 bytes"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { static_cast<void>(queue.get("abc", 1)); }), "a key of 3 bytes");
   const std::string large(1501, 'x');
-  EXPECT_NE(message_of([&] { static_cast<void>(queue.put("abcd", bytes_of(large), 1)); }).find("1501 bytes"),
-            std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { static_cast<void>(queue.put("abcd", bytes_of(large), 1)); }), "1501 bytes");
   EXPECT_EQ(queue.in_flight(), 0U);
 }
 
@@ -534,9 +533,8 @@ TEST(KeyValueDrive, reaches_the_published_cells) {
   }
   std::ifstream file(std::filesystem::path(PMLAB_TEST_SOURCES) / "docs/drive-profiles.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_NE(page.find(table), std::string::npos)
-      << "docs/drive-profiles.md has other figures than the model. Replace its table by:\n"
-      << table;
+  EXPECT_PRED2(says, page, table) << "docs/drive-profiles.md has other figures than the model. Replace its table by:\n"
+                                  << table;
 }
 
 }  // namespace

@@ -225,11 +225,9 @@ TEST(TieredDamage, AFlippedBitOfTheLogIsNamedAndNothingIsOverwritten) {
   on[first_segment + 512 * 3 + 70] ^= std::byte{1};
   const bytes before = on;
   const std::string what = message_of([&] { m.open(); });
-  EXPECT_NE(what.find("the log of the tiered store is damaged in segment 0 of the staging drive at byte 1536"),
-            std::string::npos)
-      << what;
-  EXPECT_NE(what.find("changes 10 to 12 are lost"), std::string::npos) << what;
-  EXPECT_NE(what.find("up to change 30, are intact"), std::string::npos) << what;
+  EXPECT_PRED2(says, what, "the log of the tiered store is damaged in segment 0 of the staging drive at byte 1536");
+  EXPECT_PRED2(says, what, "changes 10 to 12 are lost");
+  EXPECT_PRED2(says, what, "up to change 30, are intact");
   EXPECT_TRUE(on == before);
   // It can be read as it was before the gap.
   {
@@ -237,9 +235,9 @@ TEST(TieredDamage, AFlippedBitOfTheLogIsNamedAndNothingIsOverwritten) {
     EXPECT_EQ(db->stats().sequence, 9U);
     EXPECT_EQ(all_of(db->table("t")), p.states[9]);
     EXPECT_EQ(db->damage().size(), 1U);
-    EXPECT_NE(message_of([&] { db->table("t").put("a", "1"); }).find("opened to be read only"), std::string::npos);
-    EXPECT_NE(message_of([&] { static_cast<void>(db->table("new")); }).find("no table 'new'"), std::string::npos);
-    EXPECT_NE(message_of([&] { db->compact(); }).find("opened to be read only"), std::string::npos);
+    EXPECT_PRED2(says, message_of([&] { db->table("t").put("a", "1"); }), "opened to be read only");
+    EXPECT_PRED2(says, message_of([&] { static_cast<void>(db->table("new")); }), "no table 'new'");
+    EXPECT_PRED2(says, message_of([&] { db->compact(); }), "opened to be read only");
   }
   // And salvage finds the changes behind it.
   content found;
@@ -252,7 +250,7 @@ TEST(TieredDamage, AFlippedBitOfTheLogIsNamedAndNothingIsOverwritten) {
         },
         m.options, blocks::virtual_clock(m.time));
   });
-  EXPECT_NE(problems.find("changes 10 to 12 are lost"), std::string::npos) << problems;
+  EXPECT_PRED2(says, problems, "changes 10 to 12 are lost");
   std::uint64_t newest = 0;
   for (const auto& [key, value] : p.states.back()) newest += found.count(key) == 1 && found[key] == value ? 1 : 0;
   EXPECT_GE(newest + 3, p.states.back().size());
@@ -274,7 +272,7 @@ TEST(TieredDamage, ADamagedGroupWithWhichASegmentBegins) {
     damaged.staging[second_segment + byte] ^= std::byte{1};
     m.restore(damaged);
     const std::string what = message_of([&] { m.open(); });
-    EXPECT_NE(what.find("changes 25 to 27 are lost"), std::string::npos) << byte << ": " << what;
+    EXPECT_PRED2(says, what, "changes 25 to 27 are lost") << byte << ": " << what;
   }
 }
 
@@ -305,7 +303,7 @@ TEST(TieredDamage, AGroupWithWhichASegmentBeginsAndThatIsGone) {
     std::fill(second_segment, second_segment + 512, filling);
     m.restore(last);
     const std::string message = message_of([&] { m.open(); });
-    EXPECT_NE(message.find("changes 25 to 27 are lost"), std::string::npos) << message;
+    EXPECT_PRED2(says, message, "changes 25 to 27 are lost");
     EXPECT_TRUE(m.now().staging == last.staging);
   }
 }
@@ -340,8 +338,7 @@ TEST(TieredDamage, AFlippedBitOfALongGroupWithWhichASegmentBegins) {
       two_drives::of(m.staging).restore(damaged);
       two_drives::of(m.capacity).restore(capacity);
       const std::string message = message_of([&] { open(); });
-      EXPECT_NE(message.find("changes 2 to 2 are lost"), std::string::npos)
-          << "bit " << bit << " of word " << word << ": " << message;
+      EXPECT_PRED2(says, message, "changes 2 to 2 are lost") << "bit " << bit << " of word " << word << ": " << message;
     }
 }
 
@@ -363,8 +360,7 @@ TEST(TieredDamage, AStoreOnOneDriveWithoutItsHeader) {
       two_drives::of(m.capacity).restore(last);
       options.read_only = reads_only;
       const std::string message = message_of(open);
-      EXPECT_NE(message.find("has the manifest of a tiered store, and its header is lost"), std::string::npos)
-          << message;
+      EXPECT_PRED2(says, message, "has the manifest of a tiered store, and its header is lost");
       EXPECT_TRUE(two_drives::of(m.capacity).content() == last);
     }
     options.read_only = false;
@@ -405,14 +401,14 @@ TEST(TieredDamage, ADamagedPageIsAnErrorOfItsKeysOnly) {
       m.restore(damaged);
       auto db = reads_only ? m.open_to_read() : m.open();
       EXPECT_EQ(db->damage().size(), 1U);
-      EXPECT_NE(db->damage().front().find("is damaged (keys from '"), std::string::npos) << db->damage().front();
+      EXPECT_PRED2(says, db->damage().front(), "is damaged (keys from '") << db->damage().front();
       auto t = db->table("t");
       std::uint64_t errors = 0;
       for (std::uint64_t n = 0; n < 60; ++n) {
         const std::string what = message_of([&] { EXPECT_EQ(t.get(key_of(n)), right[key_of(n)]); });
         if (!what.empty()) ++errors;
         if (key_of(n) == wanted) {
-          EXPECT_NE(what.find("is damaged"), std::string::npos) << what;
+          EXPECT_PRED2(says, what, "is damaged");
         }
       }
       EXPECT_LT(errors, 20U);
@@ -430,7 +426,7 @@ TEST(TieredDamage, ADamagedPageIsAnErrorOfItsKeysOnly) {
           [&](const std::string&, const std::string& key, const std::string& value) { found[key] = value; }, m.options,
           blocks::virtual_clock(m.time));
     });
-    EXPECT_NE(problems.find("of the keys of set"), std::string::npos) << problems;
+    EXPECT_PRED2(says, problems, "of the keys of set");
     EXPECT_GT(found.size(), 40U);
     for (const auto& [key, value] : found) EXPECT_EQ(value, right[key]);
     EXPECT_TRUE(m.of(m.staging).content() == damaged.staging && m.of(m.capacity).content() == damaged.capacity);
@@ -477,7 +473,7 @@ TEST(TieredDamage, DrivesOfDifferentMoments) {
         } else {
           ++refused;
           m.restore(history[a].drives.staging, history[b].drives.capacity);
-          EXPECT_NE(message_of([&] { m.open(); }).find("older moment"), std::string::npos) << what;
+          EXPECT_PRED2(says, message_of([&] { m.open(); }), "older moment") << what;
         }
       }
     EXPECT_EQ(errors, 0U);
@@ -507,7 +503,7 @@ TEST(TieredDamage, HalvesOfTwoCopiesThatWereBothUsed) {
     for (const int a : {0, 1}) {
       m.restore(copies[a].staging, copies[1 - a].capacity);
       const std::string what = message_of([&] { m.open(); });
-      EXPECT_NE(what.find("moment"), std::string::npos) << what;
+      EXPECT_PRED2(says, what, "moment");
       m.restore(copies[a]);
       EXPECT_EQ(message_of([&] { m.open(); }), "");
     }
@@ -661,7 +657,7 @@ TEST(TieredDamage, MemoryAndDrivesOfDifferentMoments) {
   // Older drives.
   m.of(m.staging).restore(staging);
   m.of(m.capacity).restore(capacity);
-  EXPECT_NE(message_of([&] { open(memory); }).find("the drives are of an older moment"), std::string::npos)
+  EXPECT_PRED2(says, message_of([&] { open(memory); }), "the drives are of an older moment")
       << message_of([&] { open(memory); });
   m.of(m.staging).restore(staging_now);
   m.of(m.capacity).restore(capacity_now);
@@ -677,7 +673,7 @@ TEST(TieredDamage, MemoryAndDrivesOfDifferentMoments) {
     versions.become(e);
   }
   const std::string what = message_of([&] { open(memory); });
-  EXPECT_NE(what.find("the memory is of an older moment"), std::string::npos) << what;
+  EXPECT_PRED2(says, what, "the memory is of an older moment");
 }
 
 }  // namespace

@@ -251,28 +251,24 @@ TEST(TieredMemory, MemoryAndDrivesBelongTogether) {
     });
   };
   pool blank;
-  EXPECT_NE(open(a, &b.memory).find("the memory belongs to another tiered store than the drives"), std::string::npos);
-  EXPECT_NE(open(a, &blank).find("the memory is empty"), std::string::npos);
-  EXPECT_NE(open(a, nullptr).find("no memory"), std::string::npos);
+  EXPECT_PRED2(says, open(a, &b.memory), "the memory belongs to another tiered store than the drives");
+  EXPECT_PRED2(says, open(a, &blank), "the memory is empty");
+  EXPECT_PRED2(says, open(a, nullptr), "no memory");
   machine fresh;
-  EXPECT_NE(open(fresh, &a.memory).find("belongs to another tiered store, and the drives are blank"),
-            std::string::npos);
+  EXPECT_PRED2(says, open(fresh, &a.memory), "belongs to another tiered store, and the drives are blank");
   auto with_bound = small_options();
   with_bound.loss = {.at_most = 10ms};
-  EXPECT_NE(message_of([&] { a.open<logged>(with_bound); }).find("are in persistent memory, and none is given"),
-            std::string::npos);
-  EXPECT_NE(message_of([&] { fresh.open<logged>(); }).find("a loss of at most 0 ms without persistent memory"),
-            std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { a.open<logged>(with_bound); }), "are in persistent memory, and none is given");
+  EXPECT_PRED2(says, message_of([&] { fresh.open<logged>(); }), "a loss of at most 0 ms without persistent memory");
   machine without;
   without.open<logged>(with_bound)->table("t").put("a", "1");
-  EXPECT_NE(open(without, &without.memory).find("the memory is empty"), std::string::npos);
+  EXPECT_PRED2(says, open(without, &without.memory), "the memory is empty");
   EXPECT_EQ(without.open<logged>(with_bound)->table("t").get("a"), "1");
   // Nothing of this has changed anything.
   EXPECT_EQ(a.open()->table("t").get("a"), "1");
   EXPECT_EQ(b.open(other)->table("t").get("b"), "2");
   // Another type of index is another layout.
-  EXPECT_NE(message_of([&] { a.open<store_on<indexes::fast_fair<pool>>>(); }).find("is an index of layout"),
-            std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { a.open<store_on<indexes::fast_fair<pool>>>(); }), "is an index of layout");
   // Drives of an older moment, where the memory has given up what they do not have yet.
   const auto old = a.of(a.staging).content();
   auto db = a.open();
@@ -281,7 +277,7 @@ TEST(TieredMemory, MemoryAndDrivesBelongTogether) {
   db->table("t").put("last", "v");
   db.reset();
   a.of(a.staging).restore(old);
-  EXPECT_NE(message_of([&] { a.open(); }).find("is of an older moment"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { a.open(); }), "is of an older moment");
   auto again = small_options();
   again.format = true;
   EXPECT_EQ(a.open(again)->table("t").get("a"), std::nullopt);
@@ -315,10 +311,10 @@ TEST(TieredMemory, RefusesBadInput) {
   machine m(1024, {.capacity_bytes = 256 << 10});
   auto db = m.open();
   auto t = db->table("t");
-  EXPECT_NE(message_of([&] { t.put("k", std::string(9000, 'v')); }).find("a segment has room for"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { t.put("k", std::string(9000, 'v')); }), "a segment has room for");
   store::batch large;
   for (int i = 0; i < 4000; ++i) large.put(t, "k" + std::to_string(i), "");
-  EXPECT_NE(message_of([&] { db->write(large); }).find("at once"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { db->write(large); }), "at once");
   EXPECT_EQ(all_of(t), content{});
 }
 
@@ -394,8 +390,8 @@ TEST(TieredCache, RefusesACacheLargerThanMemory) {
   machine m;
   auto options = cached_options();
   options.cache_bytes = options.memory_limit;
-  EXPECT_NE(message_of([&] { m.open<logged>(options); }).find("a cache of 262144 bytes in a memory limit of 262144"),
-            std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { m.open<logged>(options); }),
+               "a cache of 262144 bytes in a memory limit of 262144");
 }
 
 // The heap of the process, by the allocator's own count.

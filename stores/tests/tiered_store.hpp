@@ -180,7 +180,7 @@ void fill(Table& t, content& right, int most, Bytes&& bytes_of) {
     what = message_of([&] { t.put(key, value); });
     if (what.empty()) right[key] = value;
   }
-  EXPECT_NE(what.find("the tiered store is full"), std::string::npos) << what;
+  EXPECT_PRED2(says, what, "the tiered store is full");
 }
 // A store that was full takes erases of all that it has, and is used again.
 template <class Store, class Table>

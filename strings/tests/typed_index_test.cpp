@@ -1,4 +1,4 @@
-// Keys and values of a program's own types: their order, and results of an index of them, also after a crash.
+// Keys and values of a program's own types: their order, and results of an index of them.
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/fast_fair.hpp>
@@ -6,7 +6,6 @@
 #include <pmlab/media/dram.hpp>
 #include <pmlab/strings/typed_index.hpp>
 
-#include <chrono>
 #include <cmath>
 #include <compare>
 #include <cstddef>
@@ -24,11 +23,6 @@
 #include <gtest/gtest.h>
 
 #include "support/campaign.hpp"
-#include "support/child_process.hpp"
-#include "support/crash_medium.hpp"
-#include "support/crash_scenario.hpp"
-#include "support/judged_images.hpp"
-#include "support/mutant_medium.hpp"
 #include "support/operations.hpp"
 
 namespace pmlab::tests {
@@ -53,7 +47,6 @@ struct order {
   std::uint64_t b = 0;
   std::uint64_t c = 0;
   explicit order(std::uint64_t n) noexcept : a(n), b(n * 3), c(~n) {}
-  [[nodiscard]] bool is_whole() const noexcept { return b == a * 3 && c == ~a; }
   friend bool operator==(const order&, const order&) = default;
 };
 static_assert(!std::is_default_constructible_v<order>);
@@ -250,65 +243,6 @@ TEST(typed_index, a_full_medium_changes_nothing_and_can_be_erased_from) {
   for (std::int32_t key = 0; key < 100; ++key) ASSERT_EQ(index.erase(key), outcome::erased);
   EXPECT_EQ(index.insert(-1, order(7)), outcome::inserted);
   EXPECT_TRUE(index.check().ok());
-}
-
-// ---- crashes ----
-
-template <class Medium>
-using crashing = typed_index<std::int32_t, order, Medium, indexes::fast_fair<Medium>>;
-
-// Runs a few operations on values of 24 bytes, and opens the images of crashes at each flush, fence and publication.
-// The first violation, or "clean: ...".
-template <class Medium>
-std::string run_with_crashes(Medium& medium, std::uint64_t seed) {
-  crash_medium& machine = detail::machine_of(medium);
-  auto index = crashing<Medium>::open(medium, "crashed");
-  std::map<std::int32_t, order> before;
-  std::map<std::int32_t, order> after;
-  judged_images images(machine, seed, [&](crash_medium& image) -> std::string {
-    auto recovered = crashing<crash_medium>::open(image, "crashed");
-    if (const auto report = recovered.check(); !report.ok()) return report.violations.front();
-    if (recovered.stats().medium_bytes != image.used().allocated_bytes) return "a leak, or a block used that is free";
-    std::map<std::int32_t, order> found;
-    recovered.for_each([&](std::int32_t key, const order& value) { found.emplace(key, value); });
-    for (const auto& [key, value] : found)
-      if (!value.is_whole()) return "half a value of key " + std::to_string(key);
-    return found == before || found == after ? "" : "neither before nor after the operation";
-  });
-  std::mt19937_64 choices(seed);
-  for (std::uint64_t step = 1; step <= 60 && !images.has_violation(); ++step) {
-    const auto key = static_cast<std::int32_t>(choices() % 12) - 6;
-    before = after;
-    if (choices() % 3 != 0) {
-      after.insert_or_assign(key, order(step));
-      index.upsert(key, order(step));
-    } else {
-      after.erase(key);
-      index.erase(key);
-    }
-    before = after;  // it has answered
-    machine.event();
-  }
-  return images.verdict();
-}
-
-TEST(typed_index, a_crash_leaves_all_of_a_value_or_none_and_leaks_nothing) {
-  for (const std::uint64_t seed : seeds(3)) {
-    crash_medium medium;
-    const std::string said = run_with_crashes(medium, seed);
-    EXPECT_TRUE(said.starts_with("clean: ")) << said << "; PMLAB_SEED=" << seed;
-  }
-}
-
-TEST(typed_index, the_crash_test_notices_a_flush_that_is_forgotten) {
-  // In a child: a recovery that faults has noticed it, too.
-  const child_end end = run_in_child(
-      [] {
-        mutant_medium medium(mutation_plan{mutation::flush_dropped, 1, 0});
-        return run_with_crashes(medium, 1);
-      },
-      std::chrono::seconds(60));
-  EXPECT_FALSE(end.end == child_end::how::returned && end.text.starts_with("clean: "));
 }
 
 }  // namespace

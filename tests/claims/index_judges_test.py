@@ -51,10 +51,8 @@ _CHANGES = [
 class IndexJudges(JudgesTest, unittest.TestCase):
     claims = [claim for claim in every_claim() if claim.id[0] == "I"]
     invented = Indexes
+    count = 11
     changes = _CHANGES
-
-    def test_there_are_11_claims_in_order(self):
-        self.assertEqual([claim.id for claim in self.claims], [f"I{i}" for i in range(1, 12)])
 
 
 if __name__ == "__main__":

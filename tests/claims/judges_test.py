@@ -95,10 +95,8 @@ _CHANGES = [
 class Judges(JudgesTest, unittest.TestCase):
     claims = [claim for claim in every_claim() if claim.of_memory]
     invented = Memory
+    count = 26
     changes = _CHANGES
-
-    def test_there_are_26_claims_in_order(self):
-        self.assertEqual([claim.id for claim in self.claims], [f"M{i}" for i in range(1, 27)])
 
     def test_memory_is_not_compared_with_itself(self):
         results = Memory()

@@ -4,9 +4,8 @@ import unittest
 
 import stores_document as stores
 from invented import Pairs
-from judging import JudgesTest
+from judging import StoreJudgesTest
 from pmlab.claims.catalogue import every_claim
-from pmlab.claims.judging import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
 from pmlab.claims.result_set import cases_of_pairs, prefix_of
 
 _KV = "log=on/store=kv_ssd/phase=load"
@@ -38,31 +37,13 @@ _CHANGES = [
 ]
 
 
-class PairJudges(JudgesTest, unittest.TestCase):
+class PairJudges(StoreJudgesTest, unittest.TestCase):
     claims = [claim for claim in every_claim() if claim.id[0] == "K"]
     source = "[KV-SSD]"
     invented = Pairs
-    changes = [*_CHANGES]
-
-    def test_there_are_13_claims_in_order(self):
-        self.assertEqual([claim.id for claim in self.claims], [f"K{i}" for i in range(1, 14)])
-
-    def test_no_condition_is_left_untried(self):
-        tried = {(name, place) for name, place, *_ in self.changes} | {("K4", 0)}
-        for claim in self.claims:
-            for place, condition in enumerate(claim.conditions):
-                self.assertIn((claim.id, place), tried, condition.what)
-
-    def lacking(self, claim):
-        return "pmlab verify --index kv_ssd" if claim.id == "K4" else super().lacking(claim)
-
-    def test_crash_states(self):
-        results = self.invented()
-        self.assertEqual(self.judged("K4", results).verdict, REPRODUCED)
-        results.multiply("^verify/", 0.1, "crash_states")
-        self.assertEqual(self.judged("K4", results).verdict, NOT_MEASURED)
-        results.cases["verify/index=kv_ssd"].value = 1
-        self.assertEqual(self.judged("K4", results).verdict, NOT_REPRODUCED)
+    count = 13
+    crash_states = ("K4", "kv_ssd")
+    changes = _CHANGES
 
     def test_stand_ins_and_derived_figures_are_named(self):
         for claim in self.claims:

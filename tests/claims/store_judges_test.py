@@ -3,9 +3,9 @@ import sys
 import unittest
 
 from invented import Stores
-from judging import JudgesTest
+from judging import StoreJudgesTest
 from pmlab.claims.catalogue import every_claim
-from pmlab.claims.judging import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, UNDECIDED, judge
+from pmlab.claims.judging import NOT_MEASURED, UNDECIDED, judge
 from pmlab.claims.tables import rules_markdown, verdicts_table, verdicts_to_json
 
 _MEAN = "latency_ns/mean"
@@ -62,34 +62,13 @@ _CHANGES = [
 ]
 
 
-class StoreJudges(JudgesTest, unittest.TestCase):
+class StoreJudges(StoreJudgesTest, unittest.TestCase):
     claims = [claim for claim in every_claim() if claim.id[0] == "U"]
     source = "[UStore]"
     invented = Stores
+    count = 19
+    crash_states = ("U13", "chunk_store")
     changes = _CHANGES
-
-    def test_there_are_19_claims_in_order(self):
-        self.assertEqual([claim.id for claim in self.claims], [f"U{i}" for i in range(1, 20)])
-
-    def test_no_condition_is_left_untried(self):
-        tried = {(name, place) for name, place, *_ in self.changes}
-        tried.add(("U13", 0))  # below
-        for claim in self.claims:
-            for place, condition in enumerate(claim.conditions):
-                self.assertIn((claim.id, place), tried, condition.what)
-
-    def lacking(self, claim):
-        return "pmlab verify --index chunk_store" if claim.id == "U13" else super().lacking(claim)
-
-    def test_crash_states(self):
-        results = self.invented()
-        self.assertEqual(self.judged("U13", results).verdict, REPRODUCED)
-        results.multiply("^verify/", 0.1, "crash_states")
-        few = self.judged("U13", results)
-        self.assertEqual(few.verdict, NOT_MEASURED)
-        self.assertIn("there are 120,000", few.reason)
-        results.cases["verify/index=chunk_store"].value = 1
-        self.assertEqual(self.judged("U13", results).verdict, NOT_REPRODUCED, "a violation decides, however few they were")
 
     def test_parts_that_are_not_there_are_named_and_never_passed(self):
         for name, case in (("U9", "container=kv"), ("U10", "cache=10%"), ("U18", "container=kv")):

@@ -4,9 +4,8 @@ import unittest
 
 import stores_document as stores
 from invented import Tiers
-from judging import JudgesTest
+from judging import StoreJudgesTest
 from pmlab.claims.catalogue import every_claim
-from pmlab.claims.judging import NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
 from pmlab.claims.result_set import cases_of_pairs
 
 _BOTH = "place=staging_max_capacity/staging=emulated:9300/store=tiered"
@@ -38,31 +37,13 @@ _CHANGES = [
 ]
 
 
-class TierJudges(JudgesTest, unittest.TestCase):
+class TierJudges(StoreJudgesTest, unittest.TestCase):
     claims = [claim for claim in every_claim() if claim.id[0] == "H"]
     source = "[HSE]"
     invented = Tiers
+    count = 12
+    crash_states = ("H8", "tiered")
     changes = _CHANGES
-
-    def test_there_are_12_claims_in_order(self):
-        self.assertEqual([claim.id for claim in self.claims], [f"H{i}" for i in range(1, 13)])
-
-    def test_no_condition_is_left_untried(self):
-        tried = {(name, place) for name, place, *_ in self.changes} | {("H8", 0)}
-        for claim in self.claims:
-            for place, condition in enumerate(claim.conditions):
-                self.assertIn((claim.id, place), tried, condition.what)
-
-    def lacking(self, claim):
-        return "pmlab verify --index tiered" if claim.id == "H8" else super().lacking(claim)
-
-    def test_crash_states(self):
-        results = self.invented()
-        self.assertEqual(self.judged("H8", results).verdict, REPRODUCED)
-        results.multiply("^verify/", 0.1, "crash_states")
-        self.assertEqual(self.judged("H8", results).verdict, NOT_MEASURED)
-        results.cases["verify/index=tiered"].value = 1
-        self.assertEqual(self.judged("H8", results).verdict, NOT_REPRODUCED)
 
     def test_each_names_its_stand_in(self):
         for claim in self.claims:

@@ -53,13 +53,13 @@ class TestSh(unittest.TestCase):
         (self.state / "bin" / "ctest").write_text('#!/bin/sh\necho "ctest $*" >>"$STATE/ran"\n')
         programs = self.root / "build" / "release" / "indexes" / "tests"
         programs.mkdir(parents=True)
-        for name in ("point", "durable", "crash", "list"):
+        for name in ("point", "durable", "list"):
             (programs / f"test_indexes_{name}").write_text('#!/bin/sh\necho "$(basename "$0") $*" >>"$STATE/ran"\n'
                                                            '[ ! -e "$STATE/fails" ]\n')
             (programs / f"test_indexes_{name}").chmod(0o755)
         self.assert_ends(self.run_script("--index", "list_pm"), "1 passed, 0 failed", 0)
         ran = (self.state / "ran").read_text()
-        for name in ("point", "durable", "crash"):
+        for name in ("point", "durable"):
             self.assertIn(f"test_indexes_{name} --gtest_filter=*/list_pm.*:*/list_pm_on_*\n", ran)
         self.assertIn("test_indexes_list --gtest_filter=*\n", ran)
         self.assertRegex(ran, r"ctest .*-R \^verify\\\.\(strings_\)\?list_pm_is_clean\$")

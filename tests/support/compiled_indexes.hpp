@@ -6,12 +6,12 @@
 #include <pmlab/media/pmem.hpp>
 
 #include "offered_indexes.hpp"
-#include "support/crash_medium.hpp"
+#include "support/restartable_medium.hpp"
 
 #define PMLAB_INDEXES_ON_TESTED_MEDIA(TEMPLATE) \
   PMLAB_INDEXES_ON(TEMPLATE, media::dram)       \
   PMLAB_INDEXES_ON(TEMPLATE, media::pmem)       \
-  PMLAB_INDEXES_ON(TEMPLATE, tests::crash_medium)
+  PMLAB_INDEXES_ON(TEMPLATE, tests::restartable_medium)
 
 namespace pmlab::indexes {
 

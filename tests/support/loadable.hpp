@@ -36,7 +36,7 @@ using loadable_kinds = typename detail::loadable_of<offered_kinds>::type;
 #if defined(PMLAB_SANITIZED)
 using loadable_settings = detail::on_media<loadable_kinds, media::dram>::all;
 #else
-using loadable_settings = detail::on_media<loadable_kinds, media::dram, media::pmem, crash_medium>::all;
+using loadable_settings = detail::on_media<loadable_kinds, media::dram, media::pmem, restartable_medium>::all;
 #endif
 using loadable_concurrent_settings = detail::on_media<loadable_kinds, media::dram>::all;
 

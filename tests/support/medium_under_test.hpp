@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "support/crash_medium.hpp"
+#include "support/restartable_medium.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace pmlab::tests {
@@ -32,20 +32,18 @@ struct medium_under_test {
 };
 
 template <>
-struct medium_under_test<crash_medium> {
+struct medium_under_test<restartable_medium> {
   explicit medium_under_test(std::uint64_t capacity_bytes = 0)
-      : medium(std::make_unique<crash_medium>(capacity_bytes == 0 ? std::size_t{256} << 20 : capacity_bytes)) {}
+      : medium(std::make_unique<restartable_medium>(capacity_bytes == 0 ? std::size_t{256} << 20 : capacity_bytes)) {}
 
-  // The crash image when everything was written back, at another address.
+  // Its content at another address.
   void reopen() {
-    auto next = std::make_unique<crash_medium>(medium->used().capacity_bytes);
-    medium->stop_tracking();
-    medium->track(nullptr);
-    next->restore(*medium, {});
+    auto next = std::make_unique<restartable_medium>(medium->used().capacity_bytes);
+    next->restore(*medium);
     medium = std::move(next);
   }
 
-  std::unique_ptr<crash_medium> medium;
+  std::unique_ptr<restartable_medium> medium;
 };
 
 // A pool in a folder of its own.

@@ -1,9 +1,10 @@
-// The message of an error.
+// The message of an error, and a look at it: EXPECT_PRED2(says, message, "a part of it").
 #pragma once
 
 #include <pmlab/base/error.hpp>
 
 #include <string>
+#include <string_view>
 
 namespace pmlab::tests {
 
@@ -16,6 +17,10 @@ template <class Action>
     return failure.what();
   }
   return {};
+}
+
+[[nodiscard]] inline bool says(const std::string& message, std::string_view part) {
+  return message.find(part) != std::string::npos;
 }
 
 }  // namespace pmlab::tests

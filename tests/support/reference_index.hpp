@@ -1,5 +1,4 @@
-// An index that is right because it is simple. It tests the tests: every scenario must pass on it, and every broken
-// medium must be noticed on it.
+// An index that is right because it is simple. It tests the tests: every scenario must pass on it.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -136,14 +135,6 @@ class reference_index {
     }
   }
 
-  // For a thread that holds the mutex, or is careless on purpose.
-  std::optional<indexes::value_type> find_held(indexes::key_type key) const {
-    const auto place = places_.find(key);
-    if (place == places_.end()) return std::nullopt;
-    medium_.annotate_read(place->second, sizeof(node));
-    return place->second->value.load(std::memory_order_relaxed);
-  }
-
  private:
   struct alignas(media::cache_line_bytes) node {
     node(indexes::key_type k, indexes::value_type v, media::pointer<node> n) : key(k), value(v), next(n) {}
@@ -158,6 +149,14 @@ class reference_index {
 
   [[nodiscard]] media::pointer<node> pointer_to(node* before) const {
     return before == nullptr ? media::pointer<node>() : medium_.locate(before);
+  }
+
+  // The thread holds the mutex.
+  std::optional<indexes::value_type> find_held(indexes::key_type key) const {
+    const auto place = places_.find(key);
+    if (place == places_.end()) return std::nullopt;
+    medium_.annotate_read(place->second, sizeof(node));
+    return place->second->value.load(std::memory_order_relaxed);
   }
 
   indexes::outcome add(indexes::key_type key, indexes::value_type value) {

@@ -13,8 +13,8 @@
 
 #include "offered_indexes.hpp"
 #include "support/compiled_indexes.hpp"
-#include "support/crash_medium.hpp"
 #include "support/reference_index.hpp"
+#include "support/restartable_medium.hpp"
 
 #if defined(PMLAB_TESTS_OF_CACHES)
 #include "cache/tests/cached_kinds.hpp"
@@ -81,7 +81,7 @@ inline constexpr const char* medium_name<media::jemalloc_dram> = "jemalloc_dram"
 template <>
 inline constexpr const char* medium_name<media::pmem> = "pmem";
 template <>
-inline constexpr const char* medium_name<crash_medium> = "crash_medium";
+inline constexpr const char* medium_name<restartable_medium> = "restartable_medium";
 
 }  // namespace detail
 
@@ -140,27 +140,27 @@ using durable_settings = all_kinds_on<media::pmem>;
 using concurrent_settings = all_settings;
 using ordered_concurrent_settings = ordered_settings;
 #elif defined(PMLAB_TESTS_OF_CACHES)
-using all_settings = all_kinds_on<media::dram, crash_medium>;
-using ordered_settings = ordered_kinds_on<media::dram, crash_medium>;
-using durable_settings = all_kinds_on<media::pmem, crash_medium>;
+using all_settings = all_kinds_on<media::dram, restartable_medium>;
+using ordered_settings = ordered_kinds_on<media::dram, restartable_medium>;
+using durable_settings = all_kinds_on<media::pmem, restartable_medium>;
 using concurrent_settings = all_kinds_on<media::dram>;
 using ordered_concurrent_settings = ordered_kinds_on<media::dram>;
 #elif defined(PMLAB_SANITIZED)
 // Sanitizers find the same on every medium, and only in DRAM they see all of it.
 using all_settings = all_kinds_on<media::dram>;
 using ordered_settings = ordered_kinds_on<media::dram>;
-using durable_settings = all_kinds_on<media::pmem, crash_medium>;
+using durable_settings = all_kinds_on<media::pmem, restartable_medium>;
 using concurrent_settings = all_settings;
 using ordered_concurrent_settings = ordered_settings;
 #else
 // A defect of a test shows on any medium; jemalloc_dram differs from dram in its allocator, so one index on
 // it is enough.
-using offered_on = detail::on_media<offered_kinds, media::dram, media::pmem, crash_medium>;
+using offered_on = detail::on_media<offered_kinds, media::dram, media::pmem, restartable_medium>;
 using reference_setting = testing::Types<setting<reference_kind, media::dram>>;
 using all_settings = detail::joined<offered_on::all, reference_setting,
                                     testing::Types<setting<kind<indexes::cceh>, media::jemalloc_dram>>>::type;
 using ordered_settings = detail::joined<offered_on::ordered, reference_setting>::type;
-using durable_settings = all_kinds_on<media::pmem, crash_medium>;
+using durable_settings = all_kinds_on<media::pmem, restartable_medium>;
 
 // Media that any number of threads may use.
 using offered_for_threads_on = detail::on_media<offered_kinds, media::dram, media::pmem>;

@@ -156,7 +156,7 @@ TEST(DriveProfile, ReachesThePublishedFigures) {
       }
     table += rows_of(p, m);
   }
-  EXPECT_NE(page().find(table), std::string::npos)
+  EXPECT_PRED2(says, page(), table)
       << "docs/drive-profiles.md has other figures than the model. Replace its table by:\n"
       << table;
 }
@@ -180,7 +180,7 @@ TEST(DriveProfile, AllExpectedOnesAreBuiltIn) {
     const drive_profile profile = load_drive(p.drive);
     EXPECT_EQ(profile.name, p.drive);
     EXPECT_FALSE(profile.description.empty());
-    EXPECT_NE(page().find("| `" + profile.name + "` | " + profile.description), std::string::npos) << profile.name;
+    EXPECT_PRED2(says, page(), "| `" + profile.name + "` | " + profile.description) << profile.name;
   }
   EXPECT_EQ(drive_names().size(), all_published.size());
 }
@@ -219,9 +219,9 @@ TEST(DriveProfile, ReadsAFileAndSuggestsTheNearestName) {
   std::ofstream(path) << p4610_with("read_ns", "read_ns = 12345");
   EXPECT_EQ(load_drive(path.string()).read_ns, 12345);
   std::filesystem::remove(path);
-  EXPECT_NE(message_of([&] { static_cast<void>(load_drive(path.string())); }).find("drive profile"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { static_cast<void>(load_drive(path.string())); }), "drive profile");
   const std::string unknown = message_of([] { static_cast<void>(load_drive("p4601")); });
-  EXPECT_NE(unknown.find("did you mean 'p4610'"), std::string::npos) << unknown;
+  EXPECT_PRED2(says, unknown, "did you mean 'p4610'");
 }
 
 }  // namespace

@@ -78,9 +78,8 @@ TEST_F(FaultyDevice, a_failed_flush_fails_the_device) {
   EXPECT_EQ(run(operation::flush, 0, 0, ones_), request_failed);
   for (const operation what : {operation::read, operation::write, operation::write_durable, operation::flush})
     EXPECT_EQ(run(what, 0, 1, ones_), device_failed);
-  EXPECT_NE(device_.failure().find("flush"), std::string::npos);
-  EXPECT_NE(message_of([&] { drive_.read(0, read_.bytes()); }).find("no request succeeds after a failed flush"),
-            std::string::npos);
+  EXPECT_PRED2(says, device_.failure(), "flush");
+  EXPECT_PRED2(says, message_of([&] { drive_.read(0, read_.bytes()); }), "no request succeeds after a failed flush");
   device_.stop();
   EXPECT_EQ(run(operation::flush, 0, 0, ones_), device_failed);
 }

@@ -372,7 +372,7 @@ TEST(PageFtl, ASmallerCapacityHasSmallerSuperblocks) {
   EXPECT_EQ(half.scale().text(), "1:2 of the drive, 1311 superblocks of 1311");
   EXPECT_TRUE(half.scale().keeps_ratios());
   EXPECT_FALSE(tiny.scale().keeps_ratios());
-  EXPECT_NE(tiny.scale().text().find("use 13107200 bytes or more"), std::string::npos) << tiny.scale().text();
+  EXPECT_PRED2(says, tiny.scale().text(), "use 13107200 bytes or more") << tiny.scale().text();
   const page_ftl least(profile, of_bytes(tiny.scale().least_bytes));
   EXPECT_TRUE(least.scale().keeps_ratios());
 }

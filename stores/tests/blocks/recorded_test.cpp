@@ -113,14 +113,13 @@ TEST_F(RecordedDevice, a_damaged_byte_is_found) {
 
 TEST_F(RecordedDevice, another_file_is_no_log) {
   std::ofstream(log_) << "something else";
-  EXPECT_NE(message_of_reading().find("no log"), std::string::npos);
+  EXPECT_PRED2(says, message_of_reading(), "no log");
   log_ = folder_.file("absent");
-  EXPECT_NE(message_of_reading().find("cannot read"), std::string::npos);
+  EXPECT_PRED2(says, message_of_reading(), "cannot read");
 }
 
 TEST_F(RecordedDevice, says_that_its_log_cannot_be_made) {
-  EXPECT_NE(message_of([] { recorded<memory> device("/dev/full", small); }).find("cannot write the log"),
-            std::string::npos);
+  EXPECT_PRED2(says, message_of([] { recorded<memory> device("/dev/full", small); }), "cannot write the log");
 }
 
 // The kernel's limit for the size of a file stands for a full one.
@@ -136,7 +135,7 @@ TEST_F(RecordedDevice, passes_no_request_on_that_it_cannot_log) {
   const std::string message = message_of([&] { drive.write(0, data.bytes()); });
   setrlimit(RLIMIT_FSIZE, &old);
   std::signal(SIGXFSZ, handler);
-  EXPECT_NE(message.find("cannot write the log"), std::string::npos) << message;
+  EXPECT_PRED2(says, message, "cannot write the log");
   EXPECT_EQ(device.inner().total(), counts{});
   drive.write(0, data.bytes());
   EXPECT_EQ(device.inner().total().writes, 1U);

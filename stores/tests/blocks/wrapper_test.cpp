@@ -55,17 +55,17 @@ TEST(ReferencedDevice, is_the_device_of_its_owner) {
 
 TEST(DeviceGeometry, is_refused_where_it_is_impossible) {
   const auto message = [](const geometry& g) { return message_of([&] { memory m(g); }); };
-  EXPECT_NE(message({.blocks = 0}).find("no blocks"), std::string::npos);
-  EXPECT_NE(message({.blocks = 8, .block_bytes = 100}).find("power of two"), std::string::npos);
-  EXPECT_NE(message({.blocks = 8, .block_bytes = 256}).find("512"), std::string::npos);
-  EXPECT_NE(message({.blocks = 8, .atomic_bytes = 100}).find("atomic unit"), std::string::npos);
+  EXPECT_PRED2(says, message({.blocks = 0}), "no blocks");
+  EXPECT_PRED2(says, message({.blocks = 8, .block_bytes = 100}), "power of two");
+  EXPECT_PRED2(says, message({.blocks = 8, .block_bytes = 256}), "512");
+  EXPECT_PRED2(says, message({.blocks = 8, .atomic_bytes = 100}), "atomic unit");
 }
 
 TEST(SynchronousRequests, are_whole_numbers_of_blocks) {
   memory device(small);
   synchronous drive(device);
   buffer data(4096);
-  EXPECT_NE(message_of([&] { drive.write(0, data.bytes().first(100)); }).find("4096"), std::string::npos);
+  EXPECT_PRED2(says, message_of([&] { drive.write(0, data.bytes().first(100)); }), "4096");
 }
 
 }  // namespace

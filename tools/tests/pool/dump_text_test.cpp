@@ -3,6 +3,7 @@
 #include "tools/pool/strings_text.hpp"
 #include <pmlab/base/error.hpp>
 #include "bench/support/printable.hpp"
+#include "support/message_of.hpp"
 
 #include <array>
 #include <cstdio>
@@ -38,7 +39,7 @@ std::string refusal(const std::string& text) {
     static_cast<void>(parse_dump(text, "d.txt"));
     return {};
   } catch (const error& e) {
-    EXPECT_NE(std::string(e.what()).find("; "), std::string::npos) << "no remedy: " << e.what();
+    EXPECT_PRED2(tests::says, std::string(e.what()), "; ") << "no remedy: " << e.what();
     return e.what();
   }
 }
@@ -46,7 +47,7 @@ std::string refusal(const std::string& text) {
 void expect_refused(const std::string& text, const std::vector<std::string>& parts) {
   const std::string said = refusal(text);
   EXPECT_FALSE(said.empty()) << text;
-  for (const std::string& part : parts) EXPECT_NE(said.find(part), std::string::npos) << said;
+  for (const std::string& part : parts) EXPECT_PRED2(tests::says, said, part);
 }
 
 TEST(Printable, NamesAreReadAgain) {
@@ -70,7 +71,7 @@ TEST(Printable, NamesAreReadAgain) {
 TEST(DumpText, NamesOfAnyBytesAreReadAgainAndOthersAreNotEscaped) {
   for (const std::string name : {"Auftr\xe4ge", "Auftr\\xe4ge", "a\\\\b", "a\nb", "\xff\\"})
     EXPECT_EQ(parse_dump(written(name, {{1, 2}}), "d.txt").at(0).name, name);
-  EXPECT_NE(written("Auftr\xe4ge", {}).find(R"({"root":"Auftr\\xe4ge","escaped":true,)"), std::string::npos);
+  EXPECT_PRED2(tests::says, written("Auftr\xe4ge", {}), R"({"root":"Auftr\\xe4ge","escaped":true,)");
   EXPECT_EQ(written("a\\xe4", {}).find("escaped"), std::string::npos);
   // As earlier releases have written it.
   EXPECT_EQ(parse_dump(R"(# pmlab-dump 1 {"root":"a\\xe4","index":"cceh"})", "d.txt").at(0).name, R"(a\xe4)");
@@ -81,7 +82,7 @@ TEST(DumpText, WhatIsWrittenIsReadAgain) {
   constexpr std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
   const std::vector<entry> entries = {{0, last}, {1, 0}, {42, 4242}, {last, 7}};
   const std::string text = written("my \"orders\"", entries) + written("empty", {});
-  EXPECT_NE(text.find("\n42 4242\n"), std::string::npos) << text;
+  EXPECT_PRED2(tests::says, text, "\n42 4242\n");
   const std::vector<dumped_root> roots = parse_dump(text, "d.txt");
   ASSERT_EQ(roots.size(), 2U);
   EXPECT_EQ(roots[0].name, "my \"orders\"");

@@ -41,6 +41,7 @@
 #include "tools/tests/pool/pool_indexes.hpp"
 #include "support/campaign.hpp"
 #include "support/child_process.hpp"
+#include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace {
@@ -143,8 +144,8 @@ class Pools : public testing::Test {
       static_cast<void>(contents_of(path, patience(20)));
       return {};
     } catch (const error& e) {
-      EXPECT_NE(std::string(e.what()).find("; "), std::string::npos) << "no remedy: " << e.what();
-      EXPECT_NE(std::string(e.what()).find(path), std::string::npos) << e.what();
+      EXPECT_PRED2(tests::says, std::string(e.what()), "; ") << "no remedy: " << e.what();
+      EXPECT_PRED2(tests::says, std::string(e.what()), path) << e.what();
       return e.what();
     }
   }
@@ -154,9 +155,7 @@ class Pools : public testing::Test {
   std::string copy_ = folder_.file("copy");
 };
 
-void expect_part(const std::string& said, const std::string& part) {
-  EXPECT_NE(said.find(part), std::string::npos) << said;
-}
+void expect_part(const std::string& said, const std::string& part) { EXPECT_PRED2(tests::says, said, part); }
 
 TEST_F(Pools, WhatAPoolHoldsIsSeenAndTheFileStaysAsItIs) {
   fill<tree>("orders");
@@ -566,7 +565,7 @@ TEST_P(DamagedPools, AreRefusedOrOpen) {
       refuse_damaged(path_, patience(5));
     } catch (const error& e) {
       ++refused;
-      EXPECT_NE(std::string(e.what()).find("; "), std::string::npos) << "no remedy: " << e.what();
+      EXPECT_PRED2(tests::says, std::string(e.what()), "; ") << "no remedy: " << e.what();
       continue;
     }
     const child_end end = tests::run_in_child(
@@ -616,7 +615,7 @@ TEST_F(Pools, FlippedBytesEndInAnAnswer) {
       for (const root_report& r : checks_of(contents_of(copy_))) EXPECT_TRUE(r.problem.empty() && r.violations.empty());
     } catch (const error& e) {
       ++refused;
-      EXPECT_NE(std::string(e.what()).find("; "), std::string::npos) << "no remedy: " << e.what();
+      EXPECT_PRED2(tests::says, std::string(e.what()), "; ") << "no remedy: " << e.what();
     }
     EXPECT_TRUE(bytes_of(path_) == bytes) << "seed " << seed << " changed the file";
   }
