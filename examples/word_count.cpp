@@ -9,7 +9,6 @@
 
 #include <cctype>
 #include <cstdint>
-#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <iostream>

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdint>
 #include <cstring>
 #include <numeric>
 #include <utility>

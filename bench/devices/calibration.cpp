@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include <sys/mman.h>
@@ -333,8 +332,6 @@ void add_notes(calibration& c) {
 }
 
 }  // namespace
-
-host_memory measure_host_memory() { return measure(memory_region(region_bytes(), true)); }
 
 double automatic_scale(const device_profile& profile, const host_memory& host) {
   return std::max(1.0, host.read_ns / profile.dram_read_latency_ns);

@@ -40,10 +40,6 @@ struct calibration_options {
   double scale = 0;  // times of the device are multiplied by this; 0: `automatic_scale`
 };
 
-// This machine's memory. Takes about half a second and, while it runs, four times the last-level cache of memory (at
-// most 512 MB). Throws pmlab::error if that much is not available.
-[[nodiscard]] host_memory measure_host_memory();
-
 // The factor by which the device of `profile` must be slowed down so that it is as much slower than this machine's DRAM
 // as it was slower than the DRAM beside it. At least 1: a device is never made faster.
 [[nodiscard]] double automatic_scale(const device_profile& profile, const host_memory& host);

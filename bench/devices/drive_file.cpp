@@ -3,7 +3,6 @@
 #include "bench/devices/profile_fields.hpp"
 
 #include <array>
-#include <string>
 
 namespace pmlab::blocks {
 namespace {

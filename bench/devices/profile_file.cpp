@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
-#include <filesystem>
 #include <sstream>
 #include <variant>
 

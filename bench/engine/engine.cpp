@@ -26,11 +26,9 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

@@ -5,10 +5,7 @@
 #include "bench/workload/keys.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
-#include <string>
-#include <utility>
 
 #include <fmt/format.h>
 

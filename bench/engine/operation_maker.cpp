@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <utility>
 
 namespace pmlab::bench {
 namespace {

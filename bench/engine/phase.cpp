@@ -7,8 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <map>
-#include <string>
-#include <string_view>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,6 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/stores/kv_cache/pair_cache.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <deque>

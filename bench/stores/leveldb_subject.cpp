@@ -1,17 +1,12 @@
 #include "bench/stores/leveldb_subject.hpp"
+#include "bench/stores/library_pair_subject.hpp"
 #include "bench/stores/peers/leveldb_files.hpp"
-#include "bench/stores/peers/sync_timer.hpp"
-#include "bench/stores/waiting_pair_queue.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include <leveldb/cache.h>
 #include <leveldb/db.h>
@@ -25,9 +20,11 @@ using leveldb::Slice;
 using leveldb::Status;
 
 constexpr std::uint64_t mebibyte = 1 << 20;
-constexpr int write_buffers = 2;                    // one is filled while the other is written out
+constexpr unsigned write_buffers = 2;               // one is filled while the other is written out
 constexpr unsigned long files_that_are_merged = 4;  // files of level 0
 constexpr const char* folder = "/db";
+
+[[nodiscard]] Slice slice_of(std::string_view s) { return {s.data(), s.size()}; }
 
 // LevelDB tells a full drive from no other failure.
 [[nodiscard]] std::errc errc_of(const Status& s, const stores::block_files& files) {
@@ -64,6 +61,11 @@ class instance {
     files_.reset();
   }
 
+  [[nodiscard]] std::errc scan(std::string_view from, unsigned most, pair_list& found) const {
+    const std::unique_ptr<leveldb::Iterator> at(db_->NewIterator({}));
+    return errc_of(add_pairs(*at, slice_of(from), most, found), *files_);
+  }
+
   void changed() noexcept { changed_.store(true, std::memory_order_relaxed); }
   // If anything was written since the last time. LevelDB syncs its log with a write only: an empty one.
   void sync_log() {
@@ -83,95 +85,66 @@ class instance {
   std::atomic<bool> changed_{false};
 };
 
-using instances = std::vector<std::unique_ptr<instance>>;
-
-class session {
+class session final : public library_session<instance> {
  public:
   using found_value = std::string;
 
-  session(const instances& all, bool synced) : all_(all) { writes_.sync = synced; }
+  session(const databases<instance>& all, bool synced) : library_session(all) { writes_.sync = synced; }
 
   [[nodiscard]] std::errc put(std::string_view key, std::string_view value) {
-    return change(key, [&](leveldb::DB& db) { return db.Put(writes_, slice(key), slice(value)); });
+    return change(key, [&](leveldb::DB& db) { return db.Put(writes_, slice_of(key), slice_of(value)); });
   }
   [[nodiscard]] std::errc erase(std::string_view key) {
-    return change(key, [&](leveldb::DB& db) { return db.Delete(writes_, slice(key)); });
+    return change(key, [&](leveldb::DB& db) { return db.Delete(writes_, slice_of(key)); });
   }
   void get(std::string_view key, found_value& value, pair_answer& answer) {
-    instance& one = instance_of(key);
-    const Status s = one.db().Get({}, slice(key), &value);
+    instance& one = database_of(key);
+    const Status s = one.db().Get({}, slice_of(key), &value);
     answer.found = s.ok();
     if (s.ok())
       answer.value = std::as_bytes(std::span(value));
     else if (!s.IsNotFound())
       answer.error = errc_of(s, one.files());
   }
-  [[nodiscard]] std::errc scan(std::string_view from, unsigned most, pair_list& found) {
-    for (const auto& one : all_) {
-      const std::unique_ptr<leveldb::Iterator> at(one->db().NewIterator({}));
-      at->Seek(slice(from));
-      for (unsigned i = 0; i < most && at->Valid(); ++i, at->Next()) found.add(text(at->key()), text(at->value()));
-      if (!at->status().ok()) return errc_of(at->status(), one->files());
-    }
-    if (all_.size() > 1) found.sort(most);
-    return {};
-  }
 
  private:
-  [[nodiscard]] static Slice slice(std::string_view s) { return {s.data(), s.size()}; }
-  [[nodiscard]] static std::string_view text(const Slice& s) { return {s.data(), s.size()}; }
-  [[nodiscard]] instance& instance_of(std::string_view key) const { return *all_[drive_of(key, all_.size())]; }
-
   template <class Change>
   [[nodiscard]] std::errc change(std::string_view key, Change&& made_in) {
-    instance& one = instance_of(key);
+    instance& one = database_of(key);
     const Status s = made_in(one.db());
     one.changed();
     return errc_of(s, one.files());
   }
 
-  const instances& all_;
   leveldb::WriteOptions writes_;
 };
 
-class leveldb_subject final : public pair_subject {
+// All databases share them, and end before them.
+struct shared_parts {
+  std::unique_ptr<const leveldb::FilterPolicy> filter{leveldb::NewBloomFilterPolicy(10)};
+  std::unique_ptr<leveldb::Cache> cache;
+};
+
+class leveldb_subject final : private shared_parts, public library_pair_subject<instance> {
  public:
   leveldb_subject(const pair_setup& setup, const pair_drives& drives)
-      : loss_ms_(setup.loss_ms), filter_(leveldb::NewBloomFilterPolicy(10)) {
-    if (drives.main.empty()) throw error("leveldb has no drive", "give --device");
+      : library_pair_subject("leveldb", drives, setup.loss_ms, true) {
     if (!setup.log) throw error("leveldb cannot be without its log", "leave --log off away, or measure rocksdb");
-    const std::uint64_t data = setup.records * setup.value_bytes;
-    std::uint64_t buffers = std::clamp(data / 32, 4 * mebibyte, 256 * mebibyte);
-    std::uint64_t cache = setup.cache_bytes;
-    if (setup.memory_bytes != 0) {
-      if (cache >= setup.memory_bytes)
-        throw error(
-            "a cache of " + std::to_string(cache) + " bytes in a memory of " + std::to_string(setup.memory_bytes),
-            "give leveldb more --memory, or less --cache");
-      buffers = cache == 0 ? setup.memory_bytes / 2 : setup.memory_bytes - cache;
-      cache = setup.memory_bytes - buffers;
-    }
-    cache_.reset(leveldb::NewLRUCache(cache));
+    const database_memory memory = memory_of(setup, "leveldb");
+    cache.reset(leveldb::NewLRUCache(memory.cache));
     leveldb::Options o;
     o.compression = leveldb::kNoCompression;
-    o.filter_policy = filter_.get();
-    o.block_cache = cache_.get();
-    o.write_buffer_size =
-        std::clamp<std::uint64_t>(buffers / write_buffers / drives.main.size(), 128 << 10, 64 * mebibyte);
+    o.filter_policy = filter.get();
+    o.block_cache = cache.get();
+    o.write_buffer_size = buffer_bytes_of(memory, write_buffers, drives.main.size());
     o.max_open_files = 1 << 20;
     for (blocks::any_device* const drive : drives.main) all_.push_back(std::make_unique<instance>(*drive, o));
     start_timer();
   }
-  ~leveldb_subject() override { timer_.reset(); }
 
-  [[nodiscard]] pair_promises promises() const override {
-    return {.is_ordered = true,
-            .loss_ms = static_cast<std::uint64_t>(std::ceil(loss_ms_)),
-            .least_key = 0,
-            .most_key = 65535};
-  }
+  [[nodiscard]] pair_promises promises() const override { return promises_for(0, 65535); }
   [[nodiscard]] std::unique_ptr<pair_queue> make_queue(unsigned depth, unsigned /*thread*/) override {
-    return std::make_unique<waiting_pair_queue<session>>(session(all_, loss_ms_ == 0), depth);
+    return std::make_unique<waiting_pair_queue<session>>(session(all_, syncs_each_change()), depth);
   }
 
   // No property of LevelDB tells a running compaction: its statistics stay the same for a while when none runs.
@@ -187,19 +160,6 @@ class leveldb_subject final : public pair_subject {
     }
   }
 
-  [[nodiscard]] bool can_reopen() const override { return true; }
-  void close() override {
-    timer_.reset();
-    for (const auto& one : all_) {
-      one->sync_log();
-      one->close();
-    }
-  }
-  void open() override {
-    for (const auto& one : all_) one->open(false);
-    start_timer();
-  }
-
   [[nodiscard]] pair_space space() override {
     pair_space s{.used_bytes = 0, .memory_bytes = 0, .medium_bytes = std::nullopt};
     for (const auto& one : all_) {
@@ -208,23 +168,9 @@ class leveldb_subject final : public pair_subject {
       std::string text;
       if (one->db().GetProperty("leveldb.approximate-memory-usage", &text)) *s.memory_bytes += std::stoull(text);
     }
-    *s.memory_bytes -= (all_.size() - 1) * cache_->TotalCharge();
+    *s.memory_bytes -= (all_.size() - 1) * cache->TotalCharge();
     return s;
   }
-
- private:
-  void start_timer() {
-    if (loss_ms_ == 0) return;
-    timer_.emplace(std::chrono::duration<double, std::milli>(loss_ms_), [this] {
-      for (const auto& one : all_) one->sync_log();
-    });
-  }
-
-  double loss_ms_;
-  std::unique_ptr<const leveldb::FilterPolicy> filter_;
-  std::unique_ptr<leveldb::Cache> cache_;
-  instances all_;
-  std::optional<stores::sync_timer> timer_;
 };
 
 }  // namespace

@@ -1,17 +1,12 @@
 #include "bench/stores/lmdb_subject.hpp"
-#include "bench/stores/peers/sync_timer.hpp"
-#include "bench/stores/waiting_pair_queue.hpp"
+#include "bench/stores/library_pair_subject.hpp"
 #include "bench/support/removed_on_interrupt.hpp"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -80,7 +75,7 @@ class instance {
         lock_(path_ + "-lock") {
     if (std::filesystem::exists(std::filesystem::symlink_status(path_)))
       throw error(path_ + " exists", "remove it, or name another file");
-    open();
+    open(true);
   }
   instance(const instance&) = delete;
   instance& operator=(const instance&) = delete;
@@ -94,7 +89,7 @@ class instance {
   [[nodiscard]] MDB_dbi table() const noexcept { return table_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
-  void open() {
+  void open(bool /*format*/) {
     check(mdb_env_create(&environment_), "begin");
     check(mdb_env_set_mapsize(environment_, bytes_), "have a map of that size");
     check(mdb_env_set_maxreaders(environment_, most_readers), "have so many readers");
@@ -104,13 +99,28 @@ class instance {
     check(mdb_dbi_open(first.handle(), nullptr, 0, &table_), "open its table");
     check(first.commit(), "commit");
   }
-  // What was written is synced.
+  // What was written is synced before.
   void close() {
-    if (environment_ == nullptr) return;
-    sync();
-    mdb_env_close(std::exchange(environment_, nullptr));
+    if (environment_ != nullptr) mdb_env_close(std::exchange(environment_, nullptr));
   }
-  void sync() { static_cast<void>(mdb_env_sync(environment_, 1)); }
+  // Its pages: it has no log.
+  void sync_log() { static_cast<void>(mdb_env_sync(environment_, 1)); }
+
+  [[nodiscard]] std::errc scan(std::string_view from, unsigned most, pair_list& found) const {
+    const transaction reads(environment_, MDB_RDONLY);
+    if (reads.error() != MDB_SUCCESS) return errc_of(reads.error());
+    MDB_cursor* at = nullptr;
+    if (const int code = mdb_cursor_open(reads.handle(), table_, &at); code != MDB_SUCCESS) return errc_of(code);
+    MDB_val k = value_of(from);
+    MDB_val v{};
+    int code = mdb_cursor_get(at, &k, &v, from.empty() ? MDB_FIRST : MDB_SET_RANGE);
+    for (unsigned i = 0; i < most && code == MDB_SUCCESS; ++i) {
+      found.add(text_of(k), text_of(v));
+      code = mdb_cursor_get(at, &k, &v, MDB_NEXT);
+    }
+    mdb_cursor_close(at);
+    return code == MDB_NOTFOUND ? std::errc{} : errc_of(code);
+  }
 
   [[nodiscard]] std::uint64_t used_bytes() const {
     MDB_envinfo info;
@@ -128,8 +138,6 @@ class instance {
   MDB_env* environment_ = nullptr;
   MDB_dbi table_ = 0;
 };
-
-using instances = std::vector<std::unique_ptr<instance>>;
 
 // Bytes that threads gave to the kernel's write calls, each since it joined.
 class thread_writes {
@@ -215,11 +223,11 @@ std::uint64_t thread_writes::bytes() {
   return all;
 }
 
-class session {
+class session final : public library_session<instance> {
  public:
   using found_value = std::string;
 
-  session(const instances& all, thread_writes& writes) : all_(all), writes_(&writes) {}
+  session(const databases<instance>& all, thread_writes& writes) : library_session(all), writes_(&writes) {}
 
   [[nodiscard]] std::errc put(std::string_view key, std::string_view value) {
     return change(key, [&](MDB_txn* in, MDB_dbi table) {
@@ -236,7 +244,7 @@ class session {
     });
   }
   void get(std::string_view key, found_value& value, pair_answer& answer) {
-    const instance& one = instance_of(key);
+    const instance& one = database_of(key);
     const transaction reads(one.environment(), MDB_RDONLY);
     MDB_val k = value_of(key);
     MDB_val v{};
@@ -249,78 +257,41 @@ class session {
       answer.error = errc_of(code);
     }
   }
-  [[nodiscard]] std::errc scan(std::string_view from, unsigned most, pair_list& found) {
-    for (const auto& one : all_) {
-      const transaction reads(one->environment(), MDB_RDONLY);
-      if (reads.error() != MDB_SUCCESS) return errc_of(reads.error());
-      MDB_cursor* at = nullptr;
-      if (const int code = mdb_cursor_open(reads.handle(), one->table(), &at); code != MDB_SUCCESS)
-        return errc_of(code);
-      MDB_val k = value_of(from);
-      MDB_val v{};
-      int code = mdb_cursor_get(at, &k, &v, from.empty() ? MDB_FIRST : MDB_SET_RANGE);
-      for (unsigned i = 0; i < most && code == MDB_SUCCESS; ++i) {
-        found.add(text_of(k), text_of(v));
-        code = mdb_cursor_get(at, &k, &v, MDB_NEXT);
-      }
-      mdb_cursor_close(at);
-      if (code != MDB_SUCCESS && code != MDB_NOTFOUND) return errc_of(code);
-    }
-    if (all_.size() > 1) found.sort(most);
-    return {};
-  }
 
  private:
-  [[nodiscard]] const instance& instance_of(std::string_view key) const { return *all_[drive_of(key, all_.size())]; }
-
   template <class Change>
   [[nodiscard]] std::errc change(std::string_view key, Change&& made_in) {
     if (!joined_) {  // in the thread that writes
       written_ = writes_->join();
       joined_ = true;
     }
-    const instance& one = instance_of(key);
+    const instance& one = database_of(key);
     transaction t(one.environment(), 0);
     if (t.error() != MDB_SUCCESS) return errc_of(t.error());
     const int code = made_in(t.handle(), one.table());
     return errc_of(code == MDB_SUCCESS ? t.commit() : code);
   }
 
-  const instances& all_;
   thread_writes* writes_;
   bool joined_ = false;
   std::shared_ptr<thread_writes::member> written_;
 };
 
-class lmdb_subject final : public pair_subject {
+class lmdb_subject final : public library_pair_subject<instance> {
  public:
-  lmdb_subject(const pair_setup& setup, const pair_drives& drives) : loss_ms_(setup.loss_ms) {
-    if (drives.main.empty()) throw error("lmdb has no drive", "give --device");
+  lmdb_subject(const pair_setup& setup, const pair_drives& drives)
+      : library_pair_subject("lmdb", drives, setup.loss_ms, true) {
     if (drives.staging != nullptr) throw error("lmdb has one drive only", "leave --staging away for it");
     for (const blocks::any_device* const drive : drives.main)
-      all_.push_back(std::make_unique<instance>(*drive, loss_ms_ == 0));
+      all_.push_back(std::make_unique<instance>(*drive, syncs_each_change()));
     start_timer();
   }
-  ~lmdb_subject() override { timer_.reset(); }
 
   [[nodiscard]] pair_promises promises() const override {
-    return {.is_ordered = true,
-            .loss_ms = static_cast<std::uint64_t>(std::ceil(loss_ms_)),
-            .least_key = 1,
-            .most_key = static_cast<std::size_t>(mdb_env_get_maxkeysize(all_.front()->environment()))};
+    return promises_for(1, static_cast<std::size_t>(mdb_env_get_maxkeysize(all_.front()->environment())));
   }
   [[nodiscard]] std::unique_ptr<pair_queue> make_queue(unsigned depth, unsigned /*thread*/) override {
     return std::make_unique<waiting_pair_queue<session>>(session(all_, writes_), depth);
-  }
-
-  [[nodiscard]] bool can_reopen() const override { return true; }
-  void close() override {
-    timer_.reset();
-    for (const auto& one : all_) one->close();
-  }
-  void open() override {
-    for (const auto& one : all_) one->open();
-    start_timer();
   }
 
   [[nodiscard]] pair_space space() override {
@@ -340,17 +311,7 @@ class lmdb_subject final : public pair_subject {
   }
 
  private:
-  void start_timer() {
-    if (loss_ms_ == 0) return;
-    timer_.emplace(std::chrono::duration<double, std::milli>(loss_ms_), [this] {
-      for (const auto& one : all_) one->sync();
-    });
-  }
-
-  double loss_ms_;
   thread_writes writes_;
-  instances all_;
-  std::optional<stores::sync_timer> timer_;
 };
 
 }  // namespace

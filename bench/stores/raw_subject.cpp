@@ -1,7 +1,6 @@
 #include "bench/stores/raw_subject.hpp"
 
 #include <array>
-#include <utility>
 
 namespace pmlab::store_bench {
 namespace {

@@ -1,12 +1,10 @@
 #include "bench/stores/rocksdb_subject.hpp"
+#include "bench/stores/library_pair_subject.hpp"
 #include "bench/stores/peers/device_region.hpp"
 #include "bench/stores/peers/rocksdb_files.hpp"
-#include "bench/stores/peers/sync_timer.hpp"
-#include "bench/stores/waiting_pair_queue.hpp"
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
@@ -27,7 +25,7 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 constexpr std::uint64_t mebibyte = 1 << 20;
-constexpr int write_buffers = 4;
+constexpr unsigned write_buffers = 4;
 constexpr const char* main_folder = "/db";
 constexpr const char* staging_folder = "/staging";
 
@@ -47,26 +45,7 @@ enum class placement { one_drive, all_staging, upper_levels, level_0 };
               "use capacity_only, staging_only, staging_max_capacity or staging_min_capacity");
 }
 
-struct sizes {
-  std::uint64_t write_buffer;  // each of an instance
-  std::uint64_t cache;         // cache of all instances; 0: none
-  bool cache_has_indexes;
-};
-
-[[nodiscard]] sizes sizes_of(const pair_setup& setup, std::size_t instances) {
-  const std::uint64_t data = setup.records * setup.value_bytes;
-  std::uint64_t buffers = std::clamp(data / 32, write_buffers * mebibyte, 256 * mebibyte);
-  std::uint64_t cache = setup.cache_bytes;
-  if (setup.memory_bytes != 0) {
-    if (cache >= setup.memory_bytes)
-      throw error("a cache of " + std::to_string(cache) + " bytes in a memory of " + std::to_string(setup.memory_bytes),
-                  "give rocksdb more --memory, or less --cache");
-    buffers = cache == 0 ? setup.memory_bytes / 2 : setup.memory_bytes - cache;
-    cache = setup.memory_bytes - buffers;
-  }
-  const std::uint64_t of_one = std::clamp<std::uint64_t>(buffers / write_buffers / instances, 128 << 10, 64 * mebibyte);
-  return {of_one, cache, setup.memory_bytes != 0};
-}
+[[nodiscard]] Slice slice_of(std::string_view text) { return {text.data(), text.size()}; }
 
 [[nodiscard]] std::errc errc_of(const Status& s) {
   if (s.ok()) return {};
@@ -119,6 +98,11 @@ class instance {
     environment_.reset();
     staging_files_.reset();
     main_files_.reset();
+  }
+
+  [[nodiscard]] std::errc scan(std::string_view from, unsigned most, pair_list& found) const {
+    const std::unique_ptr<rocksdb::Iterator> at(db_->NewIterator({}));
+    return errc_of(add_pairs(*at, slice_of(from), most, found));
   }
 
   // If anything was written since the last time.
@@ -175,59 +159,45 @@ class instance {
   rocksdb::SequenceNumber synced_ = 0;
 };
 
-using instances = std::vector<std::unique_ptr<instance>>;
-
-class session {
+class session final : public library_session<instance> {
  public:
   using found_value = rocksdb::PinnableSlice;
 
-  session(const instances& all, const rocksdb::WriteOptions& writes) : all_(all), writes_(writes) {}
+  session(const databases<instance>& all, const rocksdb::WriteOptions& writes)
+      : library_session(all), writes_(writes) {}
 
   [[nodiscard]] std::errc put(std::string_view key, std::string_view value) {
-    return errc_of(db_of(key).Put(writes_, slice(key), slice(value)));
+    return errc_of(db_of(key).Put(writes_, slice_of(key), slice_of(value)));
   }
-  [[nodiscard]] std::errc erase(std::string_view key) { return errc_of(db_of(key).Delete(writes_, slice(key))); }
+  [[nodiscard]] std::errc erase(std::string_view key) { return errc_of(db_of(key).Delete(writes_, slice_of(key))); }
   void get(std::string_view key, found_value& value, pair_answer& answer) {
     value.Reset();
     rocksdb::DB& db = db_of(key);
-    const Status s = db.Get({}, db.DefaultColumnFamily(), slice(key), &value);
+    const Status s = db.Get({}, db.DefaultColumnFamily(), slice_of(key), &value);
     answer.found = s.ok();
     if (s.ok())
       answer.value = std::as_bytes(std::span(value.data(), value.size()));
     else if (!s.IsNotFound())
       answer.error = errc_of(s);
   }
-  [[nodiscard]] std::errc scan(std::string_view from, unsigned most, pair_list& found) {
-    for (const auto& one : all_) {
-      const std::unique_ptr<rocksdb::Iterator> at(one->db().NewIterator({}));
-      at->Seek(slice(from));
-      for (unsigned i = 0; i < most && at->Valid(); ++i, at->Next())
-        found.add(at->key().ToStringView(), at->value().ToStringView());
-      if (!at->status().ok()) return errc_of(at->status());
-    }
-    if (all_.size() > 1) found.sort(most);
-    return {};
-  }
 
  private:
-  [[nodiscard]] static Slice slice(std::string_view text) { return {text.data(), text.size()}; }
-  [[nodiscard]] rocksdb::DB& db_of(std::string_view key) const { return all_[drive_of(key, all_.size())]->db(); }
+  [[nodiscard]] rocksdb::DB& db_of(std::string_view key) const { return database_of(key).db(); }
 
-  const instances& all_;
   rocksdb::WriteOptions writes_;
 };
 
-class rocksdb_subject final : public pair_subject {
+class rocksdb_subject final : public library_pair_subject<instance> {
  public:
   rocksdb_subject(const pair_setup& setup, const pair_drives& drives)
-      : log_(setup.log), loss_ms_(setup.loss_ms), counted_(rocksdb::CreateDBStatistics()) {
-    if (drives.main.empty()) throw error("rocksdb has no drive", "give --device");
+      : library_pair_subject("rocksdb", drives, setup.loss_ms, setup.log), counted_(rocksdb::CreateDBStatistics()) {
     const placement place = placement_of(setup, drives);
-    const sizes of_one = sizes_of(setup, drives.main.size());
-    if (of_one.cache != 0) cache_ = rocksdb::NewLRUCache(of_one.cache);
-    const rocksdb::Options options = options_for(of_one);
-    const bool preallocated = log_ && loss_ms_ == 0;
-    writes_.disableWAL = !log_;
+    const database_memory memory = memory_of(setup, "rocksdb");
+    const std::uint64_t buffer_bytes = buffer_bytes_of(memory, write_buffers, drives.main.size());
+    if (memory.cache != 0) cache_ = rocksdb::NewLRUCache(memory.cache);
+    const rocksdb::Options options = options_for(buffer_bytes, setup.memory_bytes != 0);
+    const bool preallocated = has_log() && syncs_each_change();
+    writes_.disableWAL = !has_log();
     writes_.sync = preallocated;
     for (std::size_t i = 0; i < drives.main.size(); ++i) {
       std::unique_ptr<blocks::any_device> staging;
@@ -237,37 +207,17 @@ class rocksdb_subject final : public pair_subject {
                                                        i * part, part);
       }
       all_.push_back(std::make_unique<instance>(*drives.main[i], std::move(staging), place, options,
-                                                preallocated ? of_one.write_buffer * 3 / 2 : 0));
+                                                preallocated ? buffer_bytes * 3 / 2 : 0));
     }
     start_timer();
   }
-  ~rocksdb_subject() override { timer_.reset(); }
 
-  [[nodiscard]] pair_promises promises() const override {
-    return {
-        .is_ordered = true,
-        .loss_ms = log_ ? static_cast<std::uint64_t>(std::ceil(loss_ms_)) : std::numeric_limits<std::uint64_t>::max(),
-        .least_key = 0,
-        .most_key = 65535};
-  }
+  [[nodiscard]] pair_promises promises() const override { return promises_for(0, 65535); }
   [[nodiscard]] std::unique_ptr<pair_queue> make_queue(unsigned depth, unsigned /*thread*/) override {
     return std::make_unique<waiting_pair_queue<session>>(session(all_, writes_), depth);
   }
   void settle() override {
-    for (const auto& one : all_) one->settle(log_);
-  }
-
-  [[nodiscard]] bool can_reopen() const override { return true; }
-  void close() override {
-    timer_.reset();
-    for (const auto& one : all_) {
-      if (log_) one->sync_log();
-      one->close();
-    }
-  }
-  void open() override {
-    for (const auto& one : all_) one->open(false);
-    start_timer();
+    for (const auto& one : all_) one->settle(has_log());
   }
 
   [[nodiscard]] pair_space space() override {
@@ -289,18 +239,18 @@ class rocksdb_subject final : public pair_subject {
             {"cache_misses", of(rocksdb::BLOCK_CACHE_DATA_MISS)}};
   }
   [[nodiscard]] std::vector<std::string> remarks() override {
-    if (log_) return {};
+    if (has_log()) return {};
     return {"rocksdb without a log: a crash takes all that its write buffers have"};
   }
 
  private:
-  [[nodiscard]] rocksdb::Options options_for(const sizes& of_one) const {
+  [[nodiscard]] rocksdb::Options options_for(std::uint64_t buffer_bytes, bool cache_has_indexes) const {
     rocksdb::Options o;
     o.compression = rocksdb::kNoCompression;
-    o.write_buffer_size = of_one.write_buffer;
-    o.max_write_buffer_number = write_buffers;
-    o.target_file_size_base = std::max(of_one.write_buffer, mebibyte / 4);
-    o.max_bytes_for_level_base = std::max(of_one.write_buffer * 4, mebibyte);
+    o.write_buffer_size = buffer_bytes;
+    o.max_write_buffer_number = static_cast<int>(write_buffers);
+    o.target_file_size_base = std::max(buffer_bytes, mebibyte / 4);
+    o.max_bytes_for_level_base = std::max(buffer_bytes * 4, mebibyte);
     o.max_background_jobs = static_cast<int>(std::max(2U, std::thread::hardware_concurrency()));
     // There is no page cache below, which would read ahead.
     o.compaction_readahead_size = 2 * mebibyte;
@@ -315,26 +265,15 @@ class rocksdb_subject final : public pair_subject {
     table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
     table.no_block_cache = cache_ == nullptr;
     table.block_cache = cache_;
-    table.cache_index_and_filter_blocks = of_one.cache_has_indexes;
-    table.pin_l0_filter_and_index_blocks_in_cache = of_one.cache_has_indexes;
+    table.cache_index_and_filter_blocks = cache_has_indexes;
+    table.pin_l0_filter_and_index_blocks_in_cache = cache_has_indexes;
     o.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
     return o;
   }
 
-  void start_timer() {
-    if (!log_ || loss_ms_ == 0) return;
-    timer_.emplace(std::chrono::duration<double, std::milli>(loss_ms_), [this] {
-      for (const auto& one : all_) one->sync_log();
-    });
-  }
-
-  bool log_;
-  double loss_ms_;
   std::shared_ptr<rocksdb::Statistics> counted_;
   std::shared_ptr<rocksdb::Cache> cache_;  // cache of all instances
   rocksdb::WriteOptions writes_;
-  instances all_;
-  std::optional<stores::sync_timer> timer_;
 };
 
 }  // namespace

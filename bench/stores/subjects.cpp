@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -3,8 +3,6 @@
 #include <pmlab/base/error.hpp>
 
 #include <array>
-#include <string>
-#include <string_view>
 
 #include <fmt/format.h>
 

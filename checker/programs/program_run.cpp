@@ -13,9 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <new>
-#include <optional>
 #include <sstream>
 #include <utility>
 

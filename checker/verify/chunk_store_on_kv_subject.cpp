@@ -62,12 +62,7 @@ class chunk_store_on_kv {
   chunk_volume<typename store::volume_handle, shape.block_bytes> disk_;
 };
 
-#if defined(PMLAB_MUTANT)
-constexpr bool is_mutant = true;
-#else
-constexpr bool is_mutant = false;
-#endif
-const bool registered = register_volume<chunk_store_on_kv>(is_mutant);
+const bool registered = register_volume<chunk_store_on_kv>();
 
 }  // namespace
 }  // namespace pmlab::verify

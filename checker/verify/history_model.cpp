@@ -2,7 +2,6 @@
 #include "checker/verify/history_model.hpp"
 
 #include <algorithm>
-#include <optional>
 
 namespace pmlab::verify {
 namespace {

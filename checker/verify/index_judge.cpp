@@ -4,7 +4,6 @@
 #include "checker/verify/nearly_full.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace pmlab::verify {
 namespace {

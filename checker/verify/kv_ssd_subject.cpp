@@ -10,7 +10,6 @@
 #include <pmlab/stores/kv_ssd/queue.hpp>
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -206,12 +205,7 @@ class kv_ssd {
   mutable device device_;  // a search needs a queue of the flash
 };
 
-#if defined(PMLAB_MUTANT)
-constexpr bool is_mutant = true;
-#else
-constexpr bool is_mutant = false;
-#endif
-const bool registered = register_store<kv_ssd>(is_mutant);
+const bool registered = register_store<kv_ssd>();
 
 }  // namespace
 }  // namespace pmlab::verify

@@ -17,7 +17,6 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include <signal.h>
 #include <unistd.h>

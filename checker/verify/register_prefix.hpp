@@ -14,12 +14,14 @@
 // (Medium&, Drive&, Drive&).
 #pragma once
 
+#include "checker/verify/compiled_as_mutant.hpp"
 #include "checker/verify/crash_image.hpp"
 #include "checker/verify/prefix.hpp"
 #include "checker/verify/target.hpp"
 
 #include <memory>
 #include <string>
+#include <type_traits>
 
 #if defined(PMLAB_SIMULATED)
 #include "checker/simulator/simulated.hpp"
@@ -57,56 +59,49 @@ class prefix_on_machine_with_memory final : private simulated_memory,
       : Store<simulator::simulated, simulator::simulated_drive>(simulated_memory::medium, simulated_pair::first,
                                                                 simulated_pair::second) {}
 };
+#else
+template <template <class> class Store>
+using prefix_on_machine = void;
+template <template <class, class> class Store>
+using prefix_on_machine_with_memory = void;
 #endif
 
-// Its name, drives and bound.
-template <class OnImage>
-subject described_prefix(bool is_mutant, std::shared_ptr<prefix_kind>& made) {
+// `OnMachine`: void, but for the half of the machine. open_image(image) is an `OnImage`.
+template <class OnImage, class OnMachine>
+bool register_prefix_kind(bool is_mutant, std::unique_ptr<prefix_target> (*open_image)(crash_image&)) {
   subject part;
   part.name = std::string(OnImage::layout_name);
   part.drives = {OnImage::drives[0], OnImage::drives[1]};
   part.small_drives = {OnImage::small_drives[0], OnImage::small_drives[1]};
   part.is_mutant = is_mutant;
-  made = std::make_shared<prefix_kind>();
+  const auto made = std::make_shared<prefix_kind>();
   made->at_most_milliseconds = OnImage::at_most_milliseconds;
+  if constexpr (!std::is_void_v<OnMachine>)
+    made->open_simulated = []() -> std::unique_ptr<prefix_target> { return std::make_unique<OnMachine>(); };
+  made->open_image = open_image;
   part.prefix = made;
-  return part;
+  pmlab_verify_register(&part);
+  return true;
 }
 
 // Registers a store as register_volume does.
 template <template <class> class Store>
-bool register_prefix(bool is_mutant = false) {
+bool register_prefix(bool is_mutant = compiled_as_mutant) {
   using on_image = Store<image_drive>;
-  std::shared_ptr<prefix_kind> made;
-  const subject part = described_prefix<on_image>(is_mutant, made);
-#if defined(PMLAB_SIMULATED)
-  made->open_simulated = []() -> std::unique_ptr<prefix_target> {
-    return std::make_unique<prefix_on_machine<Store>>();
-  };
-#endif
-  made->open_image = [](crash_image& image) -> std::unique_ptr<prefix_target> {
-    return std::make_unique<on_image>(image.drive(0), image.drive(1));
-  };
-  pmlab_verify_register(&part);
-  return true;
+  return register_prefix_kind<on_image, prefix_on_machine<Store>>(
+      is_mutant, [](crash_image& image) -> std::unique_ptr<prefix_target> {
+        return std::make_unique<on_image>(image.drive(0), image.drive(1));
+      });
 }
 
 // The same with persistent memory.
 template <template <class, class> class Store>
-bool register_prefix_on_memory(bool is_mutant = false) {
+bool register_prefix_on_memory(bool is_mutant = compiled_as_mutant) {
   using on_image = Store<image_medium, image_drive>;
-  std::shared_ptr<prefix_kind> made;
-  const subject part = described_prefix<on_image>(is_mutant, made);
-#if defined(PMLAB_SIMULATED)
-  made->open_simulated = []() -> std::unique_ptr<prefix_target> {
-    return std::make_unique<prefix_on_machine_with_memory<Store>>();
-  };
-#endif
-  made->open_image = [](crash_image& image) -> std::unique_ptr<prefix_target> {
-    return std::make_unique<on_image>(image.memory(), image.drive(0), image.drive(1));
-  };
-  pmlab_verify_register(&part);
-  return true;
+  return register_prefix_kind<on_image, prefix_on_machine_with_memory<Store>>(
+      is_mutant, [](crash_image& image) -> std::unique_ptr<prefix_target> {
+        return std::make_unique<on_image>(image.memory(), image.drive(0), image.drive(1));
+      });
 }
 
 }  // namespace pmlab::verify

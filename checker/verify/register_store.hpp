@@ -12,6 +12,7 @@
 // Build the file into a shared object by pmlab_simulate, and give it to `pmlab verify --subject`.
 #pragma once
 
+#include "checker/verify/compiled_as_mutant.hpp"
 #include "checker/verify/crash_image.hpp"
 #include "checker/verify/register_subject.hpp"
 #include "checker/verify/target.hpp"
@@ -23,7 +24,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #if defined(PMLAB_SIMULATED)
@@ -80,7 +80,7 @@ class store_on_image final : public target {
 
 // As register_subject: each half is compiled by itself; a shared object that is loaded has both.
 template <template <class, class> class Store>
-bool register_store(bool is_mutant = false) {
+bool register_store(bool is_mutant = compiled_as_mutant) {
   using on_image = opened_store<Store<image_medium, image_drive>, image_parts>;
   subject part;
   part.name = std::string(on_image::layout_name);

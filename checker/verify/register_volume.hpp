@@ -17,6 +17,7 @@
 // Build the file into a shared object by pmlab_simulate, and give it to `pmlab verify --subject`.
 #pragma once
 
+#include "checker/verify/compiled_as_mutant.hpp"
 #include "checker/verify/crash_image.hpp"
 #include "checker/verify/target.hpp"
 #include "checker/verify/volume.hpp"
@@ -90,7 +91,7 @@ class typed_volume final : public volume_target {
 // As register_subject: each half is compiled by itself; a shared object that is loaded has both. `is_mutant`: see
 // there.
 template <template <class, class> class Store>
-bool register_volume(bool is_mutant = false) {
+bool register_volume(bool is_mutant = compiled_as_mutant) {
 #if defined(PMLAB_SIMULATED)
   using medium = simulator::simulated;
   using drive = simulator::simulated_drive;

@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <vector>
 
 #include <dlfcn.h>
 #include <unistd.h>

@@ -15,7 +15,6 @@
 #include <deque>
 #include <filesystem>
 #include <memory>
-#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>

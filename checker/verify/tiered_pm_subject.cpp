@@ -43,12 +43,7 @@ class tiered_pm_subject : public tiered_target<tiered_on<Medium, Drive>> {
   }
 };
 
-#if defined(PMLAB_MUTANT)
-constexpr bool is_mutant = true;
-#else
-constexpr bool is_mutant = false;
-#endif
-const bool registered = register_prefix_on_memory<tiered_pm_subject>(is_mutant);
+const bool registered = register_prefix_on_memory<tiered_pm_subject>();
 
 }  // namespace
 }  // namespace pmlab::verify

@@ -26,12 +26,7 @@ class tiered_subject : public tiered_target<stores::tiered<Drive, blocks::virtua
         }) {}
 };
 
-#if defined(PMLAB_MUTANT)
-constexpr bool is_mutant = true;
-#else
-constexpr bool is_mutant = false;
-#endif
-const bool registered = register_prefix<tiered_subject>(is_mutant);
+const bool registered = register_prefix<tiered_subject>();
 
 }  // namespace
 }  // namespace pmlab::verify

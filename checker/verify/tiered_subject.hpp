@@ -6,7 +6,6 @@
 #include <pmlab/blocks/clock.hpp>
 #include <pmlab/stores/tiered.hpp>
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -14,7 +13,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace pmlab::verify {

@@ -4,9 +4,7 @@
 #include "checker/simulator/machine/code_address.hpp"
 #include <pmlab/base/hash.hpp>
 
-#include <algorithm>
 #include <map>
-#include <memory>
 
 namespace pmlab::verify {
 namespace {

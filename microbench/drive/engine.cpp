@@ -6,13 +6,13 @@
 #include "bench/engine/summary.hpp"
 #include "microbench/drive/fio.hpp"
 #include "microbench/memory/figures.hpp"
+#include "microbench/memory/suite_run.hpp"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
 #include <ctime>
-#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -237,24 +237,11 @@ double weight_of(const run_options& options, const suite& s, const drive_case& c
 }  // namespace
 
 suite_report run_suite(const run_options& options, const suite& s, target& on, bench::progress& shown) {
-  using clock = std::chrono::steady_clock;
-  const clock::time_point start = clock::now();
   suite_report report;
-  shown.pass(fmt::format("{}: {} cases on {}", s.name, s.cases.size(), options.device.text()));
-  for (const drive_case& c : s.cases) shown.expect({}, c.name, weight_of(options, s, c));
-  const bench::progress::moving moving(shown);
-  for (const drive_case& c : s.cases) {
-    shown.begin({}, c.name, weight_of(options, s, c), fmt::format("case {}, {}", report.results.size() + 1, c.name), 0);
-    try {
-      report.results.push_back(measure(options, s, c, on));
-      shown.end();
-    } catch (const error& e) {
-      report.failure = fmt::format("{}: {}", c.name, e.what());
-      break;
-    }
-  }
+  microbench::run_cases(
+      report, s, options.device.text(), shown, [&](const drive_case& c) { return weight_of(options, s, c); },
+      [&](const drive_case& c) { return measure(options, s, c, on); });
   report.remarks = on.remarks();
-  report.seconds = std::chrono::duration<double>(clock::now() - start).count();
   return report;
 }
 

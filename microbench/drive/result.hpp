@@ -33,11 +33,6 @@ struct case_result {
   [[nodiscard]] double value() const;
 };
 
-struct suite_report {
-  std::vector<case_result> results;  // in the order of the suite
-  std::vector<std::string> remarks;
-  std::optional<std::string> failure;  // why the run ended early; earlier results stand
-  double seconds = 0;                  // that the run took, by a clock on the wall
-};
+using suite_report = microbench::report_of<case_result>;
 
 }  // namespace pmlab::drive

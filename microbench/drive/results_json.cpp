@@ -1,7 +1,7 @@
 #include "microbench/drive/results_json.hpp"
 #include "bench/engine/results_json.hpp"
 #include "bench/support/json_values.hpp"
-#include "microbench/memory/results_json.hpp"
+#include "microbench/memory/suite_json.hpp"
 
 #include <utility>
 
@@ -90,18 +90,11 @@ bench::json_document results_to_json(const run_options& options, const run_recor
   document["kind"] = "drive";
   document["machine"] = std::move(facts);
   document["device"] = device_to_json(on);
-  document["options"] = {{"command", record.command},
-                         {"suite", s.name},
-                         {"suite_title", s.title},
-                         {"filter", or_null(record.filter)},
-                         {"bytes", options.bytes},
-                         {"spread_percent", options.spread_percent},
-                         {"settle_seconds", options.settle_seconds}};
-  document["cases"] = json::array();
-  for (const case_result& r : report.results) document["cases"].push_back(case_to_json(options, on, r));
-  document["remarks"] = report.remarks;
-  document["failure"] = or_null(report.failure);
-  document["seconds"] = report.seconds;
+  document["options"] = microbench::options_to_json(record, s);
+  document["options"].update({{"bytes", options.bytes},
+                              {"spread_percent", options.spread_percent},
+                              {"settle_seconds", options.settle_seconds}});
+  microbench::add_report(document, report, [&](const case_result& r) { return case_to_json(options, on, r); });
   return bench::json_document(std::move(document));
 }
 

@@ -4,17 +4,11 @@
 #include "bench/engine/json_document.hpp"
 #include "bench/support/machine.hpp"
 #include "microbench/drive/engine.hpp"
-
-#include <optional>
-#include <string>
+#include "microbench/memory/results_json.hpp"
 
 namespace pmlab::drive {
 
-// The arguments as the user gave them.
-struct run_record {
-  std::string command;
-  std::optional<std::string> filter;
-};
+using microbench::run_record;
 
 [[nodiscard]] bench::json_document results_to_json(const run_options& options, const run_record& record,
                                                    const bench::machine_facts& machine, const suite& s, target& on,

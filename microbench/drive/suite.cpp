@@ -1,6 +1,5 @@
 #include "microbench/drive/suite.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/base/suggest.hpp>
 #include "bench/support/case_filter.hpp"
 
 #include <algorithm>

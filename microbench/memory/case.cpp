@@ -4,7 +4,6 @@
 #include "microbench/memory/places.hpp"
 
 #include <algorithm>
-#include <string>
 
 #include <fmt/format.h>
 
@@ -90,65 +89,13 @@ void check_combinations(const bench_case& c, const std::string& place) {
 
 }  // namespace
 
-std::string_view to_string(operation_kind value) noexcept {
-  switch (value) {
-    case operation_kind::load: return "load";
-    case operation_kind::copy: return "copy";
-    case operation_kind::store: return "store";
-    case operation_kind::mixed: return "mixed";
-    case operation_kind::read_after_persist: return "read_after_persist";
-  }
-  return "?";
-}
-
-std::string_view to_string(load_kind value) noexcept {
-  switch (value) {
-    case load_kind::scalar: return "scalar";
-    case load_kind::avx2: return "avx2";
-    case load_kind::avx512: return "avx512";
-    case load_kind::widest: return "widest";
-  }
-  return "?";
-}
-
-std::string_view to_string(store_kind value) noexcept {
-  switch (value) {
-    case store_kind::ntstore: return "ntstore";
-    case store_kind::clwb: return "clwb";
-    case store_kind::clflushopt: return "clflushopt";
-    case store_kind::clflush: return "clflush";
-    case store_kind::plain: return "plain";
-    case store_kind::movdir64b: return "movdir64b";
-  }
-  return "?";
-}
-
-std::string_view to_string(measure_kind value) noexcept {
-  return value == measure_kind::latency ? "latency" : "bandwidth";
-}
-
-std::string_view to_string(cache_state value) noexcept {
-  switch (value) {
-    case cache_state::as_is: return "as_is";
-    case cache_state::cold: return "cold";
-    case cache_state::warm: return "warm";
-  }
-  return "?";
-}
-
-std::string_view to_string(step_kind value) noexcept { return value == step_kind::load ? "load" : "persist"; }
-
 std::string pattern_text(const bench_case& c) {
   switch (c.pattern) {
-    case pattern_kind::sequential: return "sequential";
-    case pattern_kind::random: return "random";
     case pattern_kind::strided: return fmt::format("strided:{}", c.stride_bytes);
-    case pattern_kind::chase: return "chase";
     case pattern_kind::zipfian: return fmt::format("zipfian:{}", c.theta);
     case pattern_kind::hot: return fmt::format("hot:{}", c.hot_lines);
-    case pattern_kind::halves: return "halves";
+    default: return std::string(to_string(c.pattern));
   }
-  return "?";
 }
 
 std::string fence_text(std::uint64_t fence_bytes) {

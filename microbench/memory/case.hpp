@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -130,13 +131,34 @@ struct bench_case {
   }
 };
 
-// The words for a value, as suites, results and tables have them.
-[[nodiscard]] std::string_view to_string(operation_kind value) noexcept;
-[[nodiscard]] std::string_view to_string(load_kind value) noexcept;
-[[nodiscard]] std::string_view to_string(store_kind value) noexcept;
-[[nodiscard]] std::string_view to_string(measure_kind value) noexcept;
-[[nodiscard]] std::string_view to_string(cache_state value) noexcept;
-[[nodiscard]] std::string_view to_string(step_kind value) noexcept;
+// The words for the values of an enumeration, in its order, as suites, results and tables have them.
+template <class Enum>
+inline constexpr std::array<std::string_view, 0> words_of{};
+template <>
+inline constexpr std::array<std::string_view, 5> words_of<operation_kind>{"load", "copy", "store", "mixed",
+                                                                          "read_after_persist"};
+template <>
+inline constexpr std::array<std::string_view, 4> words_of<load_kind>{"scalar", "avx2", "avx512", "widest"};
+template <>
+inline constexpr std::array<std::string_view, 6> words_of<store_kind>{"ntstore", "clwb",  "clflushopt",
+                                                                      "clflush", "plain", "movdir64b"};
+template <>
+inline constexpr std::array<std::string_view, 7> words_of<pattern_kind>{"sequential", "random", "strided", "chase",
+                                                                        "zipfian",    "hot",    "halves"};
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<measure_kind>{"bandwidth", "latency"};
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<cache_state>{"as_is", "cold", "warm"};
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<step_kind>{"load", "persist"};
+
+template <class Enum>
+concept has_words = !words_of<Enum>.empty();
+template <has_words Enum>
+[[nodiscard]] constexpr std::string_view to_string(Enum value) noexcept {
+  return words_of<Enum>[static_cast<std::size_t>(value)];
+}
+
 [[nodiscard]] std::string pattern_text(const bench_case& c);       // "strided:4096", "zipfian:0.99", "hot:1", "random"
 [[nodiscard]] std::string fence_text(std::uint64_t fence_bytes);   // "never", "each", "256"
 [[nodiscard]] std::string medium_text(const case_medium& medium);  // "given", "dram", "profile:aep-6"

@@ -5,8 +5,6 @@
 #include "bench/support/quantity.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <sstream>
 #include <string>
 
@@ -17,43 +15,15 @@ namespace {
 
 constexpr std::uint64_t most_threads = 1024;
 
-std::string joined(const std::vector<std::string_view>& words) {
-  std::string text;
-  for (const std::string_view word : words) text += (text.empty() ? "" : ", ") + std::string(word);
-  return text;
-}
-
 // The value whose word the text is.
-template <class Enum, std::size_t N>
-Enum one_of(const suite_value& value, const std::string& text, const std::array<Enum, N>& values) {
-  std::vector<std::string_view> words;
-  for (const Enum e : values) {
-    if (to_string(e) == text) return e;
-    words.push_back(to_string(e));
-  }
-  value.refuse(fmt::format("has no value '{}'", text),
-               fmt::format("did you mean '{}'? Known: {}", nearest(text, words), joined(words)));
-}
-
-void set_operation(bench_case& c, const suite_value& v) {
-  using enum operation_kind;
-  c.operation = one_of(v, v.text(), std::array{load, copy, store, mixed, read_after_persist});
-}
-void set_load(bench_case& c, const suite_value& v) {
-  using enum load_kind;
-  c.load = one_of(v, v.text(), std::array{scalar, avx2, avx512, widest});
-}
-void set_store(bench_case& c, const suite_value& v) {
-  using enum store_kind;
-  c.store = one_of(v, v.text(), std::array{ntstore, clwb, clflushopt, clflush, plain, movdir64b});
-}
-void set_measure(bench_case& c, const suite_value& v) {
-  using enum measure_kind;
-  c.measure = one_of(v, v.text(), std::array{bandwidth, latency});
-}
-void set_cache(bench_case& c, const suite_value& v) {
-  using enum cache_state;
-  c.cache = one_of(v, v.text(), std::array{as_is, cold, warm});
+template <class Enum>
+Enum one_of(const suite_value& value, const std::string& text) {
+  constexpr const auto& words = words_of<Enum>;
+  const auto* const found = std::find(words.begin(), words.end(), text);
+  if (found == words.end())
+    value.refuse(fmt::format("has no value '{}'", text),
+                 fmt::format("did you mean '{}'? Known: {}", nearest(text, words), fmt::join(words, ", ")));
+  return static_cast<Enum>(found - words.begin());
 }
 
 void set_pattern(bench_case& c, const suite_value& v) {
@@ -61,9 +31,8 @@ void set_pattern(bench_case& c, const suite_value& v) {
   const std::size_t colon = text.find(':');
   const std::string head = text.substr(0, colon);
   const std::string tail = colon == std::string::npos ? "" : text.substr(colon + 1);
-  static const std::vector<std::string_view> words = {"sequential", "random", "strided", "chase",
-                                                      "zipfian",    "hot",    "halves"};
-  const auto found = std::find(words.begin(), words.end(), head);
+  constexpr const auto& words = words_of<pattern_kind>;
+  const auto* const found = std::find(words.begin(), words.end(), head);
   if (found == words.end())
     v.refuse(fmt::format("has no value '{}'", text),
              fmt::format("did you mean '{}'? "
@@ -108,10 +77,9 @@ void set_medium(bench_case& c, const suite_value& v) {
 }
 
 void set_steps(bench_case& c, const suite_value& v) {
-  using enum step_kind;
   std::istringstream words(v.text());
   c.steps.clear();
-  for (std::string word; words >> word;) c.steps.push_back(one_of(v, word, std::array{load, persist}));
+  for (std::string word; words >> word;) c.steps.push_back(one_of<step_kind>(v, word));
 }
 
 unsigned threads_of(const suite_value& v, std::uint64_t least) {
@@ -121,11 +89,11 @@ unsigned threads_of(const suite_value& v, std::uint64_t least) {
 const std::vector<case_field>& fields() {
   static const std::vector<case_field> all = {
       {"medium", set_medium},
-      {"operation", set_operation},
-      {"load", set_load},
-      {"store", set_store},
+      {"operation", [](bench_case& c, const suite_value& v) { c.operation = one_of<operation_kind>(v, v.text()); }},
+      {"load", [](bench_case& c, const suite_value& v) { c.load = one_of<load_kind>(v, v.text()); }},
+      {"store", [](bench_case& c, const suite_value& v) { c.store = one_of<store_kind>(v, v.text()); }},
       {"pattern", set_pattern},
-      {"measure", set_measure},
+      {"measure", [](bench_case& c, const suite_value& v) { c.measure = one_of<measure_kind>(v, v.text()); }},
       {"access_bytes", [](bench_case& c, const suite_value& v) { c.access_bytes = v.bytes(); }},
       {"align_bytes", [](bench_case& c, const suite_value& v) { c.align_bytes = v.bytes(); }},
       {"offset_bytes", [](bench_case& c, const suite_value& v) { c.offset_bytes = v.bytes(); }},
@@ -133,7 +101,7 @@ const std::vector<case_field>& fields() {
       {"private_sets", [](bench_case& c, const suite_value& v) { c.private_sets = v.flag(); }},
       {"dependent", [](bench_case& c, const suite_value& v) { c.dependent = v.flag(); }},
       {"fence", set_fence},
-      {"cache", set_cache},
+      {"cache", [](bench_case& c, const suite_value& v) { c.cache = one_of<cache_state>(v, v.text()); }},
       {"idle_ns", [](bench_case& c, const suite_value& v) { c.idle_ns = v.count(0, 1'000'000'000); }},
       {"steps", set_steps},
       {"last_step_only", [](bench_case& c, const suite_value& v) { c.last_step_only = v.flag(); }},

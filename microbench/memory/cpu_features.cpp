@@ -1,8 +1,6 @@
 // The CPU's support of the instructions that cases need.
 #include "microbench/memory/cpu_features.hpp"
 
-#include <string>
-
 #if !defined(PMLAB_SIMULATED)
 #include <cpuid.h>
 #endif

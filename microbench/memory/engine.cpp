@@ -11,6 +11,7 @@
 #include "microbench/memory/method.hpp"
 #include "microbench/memory/numa.hpp"
 #include "microbench/memory/room.hpp"
+#include "microbench/memory/suite_run.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -303,31 +304,16 @@ double weight_of(const bench_case& c, bool simulated) {
 
 }  // namespace
 
-suite_report run_suite(const run_options& options, const suite& s, bench::progress& shown,
-                       const std::function<void(const case_result&)>& on_case) {
-  using clock = std::chrono::steady_clock;
-  const clock::time_point start = clock::now();
+suite_report run_suite(const run_options& options, const suite& s, bench::progress& shown) {
+  const auto start = std::chrono::steady_clock::now();
   suite_report report;
   engine measuring(options, s.cases);
-  shown.pass(fmt::format("{}: {} cases on {}", s.name, s.cases.size(), options.medium.text()));
-  for (const bench_case& c : s.cases) shown.expect({}, c.name, weight_of(c, options.medium.simulated));
-  const bench::progress::moving moving(shown);
-  for (const bench_case& c : s.cases) {
-    const std::string what = fmt::format("case {}, {}", report.results.size() + 1, c.name);
-    shown.begin({}, c.name, weight_of(c, options.medium.simulated), what, 0);
-    try {
-      report.results.push_back(measuring.measure(c));
-      // Skipped cases do not affect the others.
-      if (!report.results.back().skipped) shown.end();
-    } catch (const error& e) {
-      report.failure = fmt::format("{}: {}", c.name, e.what());
-      break;
-    }
-    if (on_case) on_case(report.results.back());
-  }
+  run_cases(
+      report, s, options.medium.text(), shown,
+      [&](const bench_case& c) { return weight_of(c, options.medium.simulated); },
+      [&](const bench_case& c) { return measuring.measure(c); }, start);
   report.remarks = measuring.remarks();
   report.emulation_scale = measuring.emulation_scale();
-  report.seconds = std::chrono::duration<double>(clock::now() - start).count();
   return report;
 }
 

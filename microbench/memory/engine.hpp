@@ -9,7 +9,6 @@
 #include "microbench/memory/suite.hpp"
 #include "microbench/memory/target.hpp"
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -65,9 +64,7 @@ class engine {
   mutable std::map<std::string, std::uint64_t> room_;  // room of each medium, as it was before the run took any
 };
 
-// All cases of a suite. `on_case` (may be empty) is called with each result at once. An error in the middle of the run
-// ends it: the report has the results so far, and the reason.
-[[nodiscard]] suite_report run_suite(const run_options& options, const suite& s, bench::progress& shown,
-                                     const std::function<void(const case_result&)>& on_case = {});
+// All cases of a suite. An error in the middle of the run ends it: the report has the results so far, and the reason.
+[[nodiscard]] suite_report run_suite(const run_options& options, const suite& s, bench::progress& shown);
 
 }  // namespace pmlab::microbench

@@ -16,10 +16,8 @@
 
 #include <cstdio>
 #include <exception>
-#include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

@@ -4,7 +4,6 @@
 // files, /dev/cpu/N/msr (module msr, root only).
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

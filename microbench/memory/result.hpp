@@ -58,13 +58,18 @@ struct case_result {
   [[nodiscard]] double value() const;
 };
 
-struct suite_report {
-  std::vector<case_result> results;  // in the order of the suite
+// The results of a suite, of a memory or of a drive.
+template <class Result>
+struct report_of {
+  std::vector<Result> results;  // in the order of the suite
   std::vector<std::string> remarks;
   std::optional<std::string> failure;  // why the run ended early; earlier results stand
-  std::string prefetchers;             // "on", "off", "none", "unknown: ..."
-  double emulation_scale = 0;          // all times of an emulated device were multiplied by this; 0: none was
   double seconds = 0;                  // that the run took, by a clock on the wall
+};
+
+struct suite_report : report_of<case_result> {
+  std::string prefetchers;     // "on", "off", "none", "unknown: ..."
+  double emulation_scale = 0;  // all times of an emulated device were multiplied by this; 0: none was
 };
 
 }  // namespace pmlab::microbench

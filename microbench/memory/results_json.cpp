@@ -3,7 +3,7 @@
 #include <pmlab/base/simd.hpp>
 #include <pmlab/media/clock.hpp>
 #include "bench/support/json_values.hpp"
-#include "microbench/memory/results_json.hpp"
+#include "microbench/memory/suite_json.hpp"
 
 #include <utility>
 
@@ -17,6 +17,11 @@ using json = nlohmann::ordered_json;
 constexpr int schema = 1;
 
 json node(int number) { return number < 0 ? json(nullptr) : json(number); }
+// Null for 0: the default.
+template <class Number>
+json unless_0(Number number) {
+  return number > 0 ? json(number) : json(nullptr);
+}
 
 json fields_to_json(const bench_case& c) {
   json steps = json::array();
@@ -44,9 +49,9 @@ json fields_to_json(const bench_case& c) {
   j["writers"] = c.writers;
   j["memory_node"] = node(c.memory_node);
   j["thread_node"] = node(c.thread_node);
-  j["warm_up_seconds"] = c.warm_up_seconds > 0 ? json(c.warm_up_seconds) : json(nullptr);
-  j["seconds"] = c.seconds > 0 ? json(c.seconds) : json(nullptr);
-  j["samples"] = c.samples > 0 ? json(c.samples) : json(nullptr);
+  j["warm_up_seconds"] = unless_0(c.warm_up_seconds);
+  j["seconds"] = unless_0(c.seconds);
+  j["samples"] = unless_0(c.samples);
   return j;
 }
 
@@ -67,7 +72,7 @@ json machine_to_json(const run_options& options, const bench::machine_facts& m, 
   if (simulated) j["simd"] = to_string(simd::none);
   j["medium"] = options.medium.text();
   j["profile"] = text_or_null(options.medium.profile);
-  j["emulation_scale"] = report.emulation_scale > 0 ? json(report.emulation_scale) : json(nullptr);
+  j["emulation_scale"] = unless_0(report.emulation_scale);
   const media::fast_clock& clock = media::fast_clock::instance();
   j["clock"] = {{"source", simulated          ? "virtual"
                            : clock.uses_tsc() ? "invariant time-stamp counter"
@@ -130,16 +135,9 @@ bench::json_document results_to_json(const run_options& options, const run_recor
   document["schema"] = schema;
   document["kind"] = "microbench";
   document["machine"] = machine_to_json(options, machine, report);
-  document["options"] = {{"command", record.command},
-                         {"suite", s.name},
-                         {"suite_title", s.title},
-                         {"filter", or_null(record.filter)},
-                         {"spread_percent", options.spread_percent}};
-  document["cases"] = json::array();
-  for (const case_result& r : report.results) document["cases"].push_back(case_to_json(r));
-  document["remarks"] = report.remarks;
-  document["failure"] = or_null(report.failure);
-  document["seconds"] = report.seconds;
+  document["options"] = options_to_json(record, s);
+  document["options"]["spread_percent"] = options.spread_percent;
+  add_report(document, report, case_to_json);
   return bench::json_document(std::move(document));
 }
 

@@ -299,37 +299,35 @@ command add_bench(CLI::App& program, const arguments& command_line) {
       ->needs(library);
   app->add_option("--baseline", o.baseline, "NAME: the index that the ratios are to; the last one if not given")
       ->type_name("");
-  text("--medium", "dram", "dram | pmem:PATH | emulated:PROFILE[@PATH] | simulated:PROFILE | counted:MEDIUM",
-       [&o](const std::string& medium) { o.medium = bench::parse_medium(medium); });
+  text("--medium", "dram", "dram | pmem:PATH | emulated:PROFILE[@PATH] | simulated:PROFILE | counted:MEDIUM", o.medium,
+       bench::parse_medium);
   text("--emulation-scale", "", "X: play the device X times slower; as much as this machine needs if not given",
-       [asked](const std::string& x) { asked->emulation_scale = bench::parse_factor(x, "--emulation-scale"); });
+       asked->emulation_scale, bench::parse_factor);
   text("--persistence", "",
        "adr | eadr | gpf | gpf-may-fail, or several with commas, each in turn: what the platform saves when the power "
        "fails, in place of the profile's, or of what libpmem finds",
-       [&o](const std::string& list) { o.persistence = persistence_domains(list); });
-  CLI::Option* const records = text("--records", "1M", "N: records loaded first, such as 10M",
-                                    [&o](const std::string& n) { o.records = bench::parse_count(n, "--records"); });
+       o.persistence, persistence_domains);
+  CLI::Option* const records = text("--records", "1M", "N: records loaded first, such as 10M", o.records, count_from_1);
   CLI::Option* const operations =
       text("--operations", "",
            fmt::format("N: operations of each phase, over all threads; {} if not given, on simulated media {}: seconds",
                        bench::short_count(real_operations), bench::short_count(simulated_operations)),
-           [asked](const std::string& n) { asked->operations = bench::parse_count(n, "--operations"); });
+           asked->operations, count_from_1);
   CLI::Option* const seconds =
       text("--seconds", "", "S: run each phase this long instead; not on simulated media, whose time is virtual",
-           [&o](const std::string& s) { o.seconds = bench::parse_seconds(s, "--seconds"); });
+           o.seconds, bench::parse_seconds);
   seconds->excludes(operations);
-  text("--threads", "1", "N[,N...] or N-M: each number of threads in turn",
-       [&o](const std::string& list) { o.threads = thread_numbers(list); });
+  text("--threads", "1", "N[,N...] or N-M: each number of threads in turn", o.threads, thread_numbers);
   CLI::Option* const workloads =
       texts("--workload", "ycsb-a ... ycsb-f, or shares such as \"read=.9,update=.1\"; may be repeated",
             [asked](const auto& given) { asked->workloads = all_of(given, workloads_of); });
   CLI::Option* const phases =
       text("--phases", "",
            "load,read,absent,update,insert,scan,erase,reopen in any order; all but reopen if no workload is given",
-           [asked](const std::string& list) { asked->phases = bench::parse_phases(list); });
+           asked->phases, bench::parse_phases);
   text("--distribution", "",
-       "uniform | zipfian:0.99 | latest | sequential | self-similar:0.2; a workload's own if not given",
-       [&o](const std::string& name) { o.keys = workload::parse_distribution(name); });
+       "uniform | zipfian:0.99 | latest | sequential | self-similar:0.2; a workload's own if not given", o.keys,
+       workload::parse_distribution);
   CLI::Option* const trace = texts("--trace",
                                    "FILE: load and run a trace of YCSB, index-microbench, Twitter, kvcache or "
                                    "libCacheSim, or keys of SOSD; may be "
@@ -343,48 +341,44 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   text("--trace-format", "",
        fmt::format("{}: of all files of --trace; by their content if not given",
                    fmt::join(workload::trace_format_names, " | ")),
-       [asked](const std::string& name) { asked->trace.format = workload::parse_trace_format(name); })
+       asked->trace.format, workload::parse_trace_format)
       ->needs(trace);
   app->add_flag("--verify", o.verify, "Check every answer against the expected one");
   constexpr std::uint64_t most_repeats = 1000;
   text("--repeat", "1",
        "R: measure each phase R times; the table shows medians. On simulated media each repeat has another layout",
-       [&o](const std::string& r) { o.repeats = count_up_to(r, "--repeat", most_repeats); });
-  text("--batch", "1", "N: give reads that follow each other to find_batch, N at a time",
-       [&o](const std::string& n) { o.batch = count_up_to(n, "--batch", bench::batch_limit); });
+       o.repeats, up_to(most_repeats));
+  text("--batch", "1", "N: give reads that follow each other to find_batch, N at a time", o.batch,
+       up_to(bench::batch_limit));
   constexpr std::uint64_t longest_scan = 1'000'000;
-  text("--scan-length", "100", "N: entries of a scan (workloads: at most)",
-       [&o](const std::string& n) { o.scan_length = count_up_to(n, "--scan-length", longest_scan); });
+  text("--scan-length", "100", "N: entries of a scan (workloads: at most)", o.scan_length, up_to(longest_scan));
   text("--cpu-cache", "",
        "SIZE: on simulated media, the second level of a core and its share of the last one, in place of the profile's",
-       [&o](const std::string& n) { o.cpu_cache_bytes = bench::parse_bytes(n, "--cpu-cache"); });
+       o.cpu_cache_bytes, bench::parse_bytes);
   constexpr std::uint64_t most_layouts = 1'000'000;
   text("--layout", "1",
        "N: on simulated media, where things lie, which keys there are and when threads begin; of the first repeat, the "
        "next has N + 1",
-       [&o](const std::string& n) { o.layout = count_up_to(n, "--layout", most_layouts); });
+       o.layout, up_to(most_layouts));
   text(
       "--rate", "",
       "N: operations that begin in a second, over all threads, whether earlier ones have ended or not; latencies count "
       "from there, so a stall shows in all that it delayed",
-      [&o](const std::string& n) { o.rate = bench::parse_count(n, "--rate"); });
-  text("--interval", "", "TIME, such as 100ms: count the operations of each interval, too (JSON)",
-       [&o](const std::string& time) { o.interval_seconds = interval_of(time); });
+      o.rate, count_from_1);
+  text("--interval", "", "TIME, such as 100ms: count the operations of each interval, too (JSON)", o.interval_seconds,
+       interval_of);
   text("--histograms", "", "DIR: write the latencies of each phase there as .hgrm, which HdrHistogram's plotters read",
-       [asked](const std::string& folder) { asked->histograms = folder; });
+       asked->histograms, as_written);
   app->add_flag("--cpu-counters", o.cpu_counters,
                 "Count cycles, instructions, and misses of last cache and dTLB, where the kernel allows it");
-  text("--seed", "1", "N: of the operations",
-       [&o](const std::string& n) { o.seed = bench::parse_count(n, "--seed", 0); });
+  text("--seed", "1", "N: of the operations", o.seed, count_from_0);
   app->add_flag("--reopen", asked->reopen, "At the end close and reopen the index, and measure the time");
   CLI::Option* const pages =
       text("--pages", "2M", "2M | 4K: the pages under every subject, ours and peers, in DRAM and on tmpfs",
-           [&o](const std::string& word) { o.huge_pages = is_2m(word); });
-  text("--huge-pages", "", "on | off: as --pages 2M or 4K", [&o](const std::string& word) {
-    o.huge_pages = on_or_off(word, "--huge-pages");
-  })->excludes(pages);
-  text("--pool-size", "", "SIZE of each pool, such as 4G; from the number of records if not given",
-       [&o](const std::string& size) { o.pool_bytes = bench::parse_bytes(size, "--pool-size"); });
+           o.huge_pages, is_2m);
+  text("--huge-pages", "", "on | off: as --pages 2M or 4K", o.huge_pages, on_or_off)->excludes(pages);
+  text("--pool-size", "", "SIZE of each pool, such as 4G; from the number of records if not given", o.pool_bytes,
+       bench::parse_bytes);
   CLI::Option* const overwrite = app->add_flag("--overwrite", asked->overwrite, "Overwrite an existing pool");
   app->add_flag("--reuse", asked->reuse, "Measure the contents of an existing pool, after its check")
       ->excludes(overwrite)

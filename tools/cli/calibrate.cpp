@@ -110,7 +110,7 @@ command add_calibrate(CLI::App& program, const arguments& command_line) {
   text("--out", asked->out, "FILE.toml: the profile");
   parsed_texts_of (*app)(
       "--base", "", "PROFILE: source of figures that cannot be measured; default: aep if there are granules, else dram",
-      [asked](const std::string& name) { asked->base = media::load_profile(name); });
+      asked->base, media::load_profile);
   text("--suite", asked->suite, "FILE: an edited copy of microbench/memory/suites/calibrate.toml");
   text("--json", asked->json, "FILE: write the measurements there (docs/microbench.md)");
   app->footer(

@@ -6,7 +6,6 @@
 #include "bench/support/quantity.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -30,6 +29,14 @@ std::uint32_t count_up_to(const std::string& text, const std::string& option, st
   if (count > most)
     throw error(fmt::format("{} '{}' is too large", option, text), fmt::format("give at most {}", most));
   return static_cast<std::uint32_t>(count);
+}
+
+std::uint64_t count_from_1(const std::string& text, const std::string& option) {
+  return bench::parse_count(text, option);
+}
+
+std::uint64_t count_from_0(const std::string& text, const std::string& option) {
+  return bench::parse_count(text, option, 0);
 }
 
 bool on_or_off(const std::string& text, const std::string& option) {

@@ -1,9 +1,9 @@
 // What main knows of a subcommand.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,14 +49,36 @@ class parsed_text_options {
   explicit parsed_text_options(CLI::App& app) : app_(app) {}
   CLI::Option* operator()(const std::string& name, const std::string& otherwise, const std::string& what,
                           const std::function<void(const std::string&)>& read) const;
+  // For an option with one value: target = read(text, name), or read(text). `target` outlives `app`'s parsing.
+  template <class Target, class Read>
+  CLI::Option* operator()(const std::string& name, const std::string& otherwise, const std::string& what,
+                          Target& target, Read read) const {
+    return (*this)(name, otherwise, what, [&target, read, name](const std::string& text) {
+      if constexpr (std::invocable<Read, const std::string&, const std::string&>)
+        target = read(text, name);
+      else
+        target = read(text);
+    });
+  }
 
  private:
   CLI::App& app_;
 };
 [[nodiscard]] inline parsed_text_options parsed_texts_of(CLI::App& app) { return parsed_text_options(app); }
 
-// A number from 1 to `most`. Throws pmlab::error.
+// Readers of values, as parsed_texts_of takes them. Each throws pmlab::error.
+
+// A number from 1 to `most`.
 [[nodiscard]] std::uint32_t count_up_to(const std::string& text, const std::string& option, std::uint64_t most);
+[[nodiscard]] inline auto up_to(std::uint64_t most) {
+  return [most](const std::string& text, const std::string& option) { return count_up_to(text, option, most); };
+}
+// A number from 1 on.
+[[nodiscard]] std::uint64_t count_from_1(const std::string& text, const std::string& option);
+// A number from 0 on.
+[[nodiscard]] std::uint64_t count_from_0(const std::string& text, const std::string& option);
+// Any text.
+[[nodiscard]] inline std::string as_written(const std::string& text) { return text; }
 
 // Throws pmlab::error for any other word than these two.
 [[nodiscard]] bool on_or_off(const std::string& text, const std::string& option);

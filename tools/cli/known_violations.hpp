@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <set>
 #include <string>
-#include <string_view>
 
 namespace pmlab::verify {
 struct violation;

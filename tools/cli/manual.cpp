@@ -4,7 +4,6 @@
 #include "tools/cli/python.hpp"
 #include "bench/support/build_info.hpp"
 
-#include <cctype>
 #include <string>
 #include <string_view>
 

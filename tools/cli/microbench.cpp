@@ -136,36 +136,34 @@ command add_microbench(CLI::App& program, const arguments& command_line) {
   parsed("--device", "",
          "file:PATH | emulated:PROFILE | simulated:PROFILE | memory: "
          "measure a block device in place of a memory (docs/blocks.md)",
-         [asked](const std::string& name) { asked->drive.device = drive::parse_device(name); });
+         asked->drive.device, drive::parse_device);
   parsed("--device-bytes", "",
          "SIZE of a new device; at most so many bytes of an existing one are used; 256M if not given, 2G if it is "
          "modelled",
-         [asked](const std::string& size) { asked->drive.bytes = bench::parse_bytes(size, "--device-bytes"); });
-  parsed("--fio", "", "on | off: beside a file device, measure fio; on if fio is installed",
-         [asked](const std::string& word) { asked->drive.fio = on_or_off(word, "--fio"); });
-  parsed(
-      "--settle", "",
-      "SECONDS: most time of writes before each case of writes, until the rate is steady; 0 if not given "
-      "(a modelled drive is steady)",
-      [asked](const std::string& seconds) { asked->drive.settle_seconds = bench::parse_factor(seconds, "--settle"); });
+         asked->drive.bytes, bench::parse_bytes);
+  parsed("--fio", "", "on | off: beside a file device, measure fio; on if fio is installed", asked->drive.fio,
+         on_or_off);
+  parsed("--settle", "",
+         "SECONDS: most time of writes before each case of writes, until the rate is steady; 0 if not given "
+         "(a modelled drive is steady)",
+         asked->drive.settle_seconds, bench::parse_factor);
   text("--suite", asked->suite,
        "quick | paper | full | FILE.toml: the cases to measure; default: quick; "
        "for a device: quick | drive | full; default: drive");
   text("--filter", asked->filter, "REGEX: only cases whose name has a match");
   app->add_flag("--list", asked->list, "Show the cases and measure nothing");
   parsed("--threads", "", "N[,N...] or N-M: in place of the suite's numbers of threads (mixes keep theirs)",
-         [asked](const std::string& list) { asked->threads = thread_numbers(list); });
+         asked->threads, thread_numbers);
   constexpr std::uint64_t most_layouts = 1000;
   parsed("--layouts", "1", "N: of a simulated memory: measure each case on so many; docs/experiments.md",
-         [asked](const std::string& n) { asked->memory.options.layouts = count_up_to(n, "--layouts", most_layouts); });
+         asked->memory.options.layouts, up_to(most_layouts));
   parsed("--spread", "", "PERCENT: repeat until repetitions agree so well; 5 if not given, 10 for a device",
-         [asked](const std::string& percent) { asked->spread_percent = bench::parse_factor(percent, "--spread"); });
+         asked->spread_percent, bench::parse_factor);
   parsed("--prefetchers", "", "off: switch the CPU's prefetchers off for the run (root); on: leave them",
-         [asked](const std::string& word) { asked->prefetchers = on_or_off(word, "--prefetchers"); });
-  parsed("--huge-pages", "on", "on | off",
-         [&memory](const std::string& word) { memory.huge_pages = on_or_off(word, "--huge-pages"); });
+         asked->prefetchers, on_or_off);
+  parsed("--huge-pages", "on", "on | off", memory.huge_pages, on_or_off);
   parsed("--emulation-scale", "", "X: play the device X times slower; as much as this machine needs if not given",
-         [&memory](const std::string& x) { memory.emulation_scale = bench::parse_factor(x, "--emulation-scale"); });
+         memory.emulation_scale, bench::parse_factor);
   text("--json", asked->json, "FILE: write all results there (docs/microbench.md); -: to standard output");
   app->footer(
       "  pmlab microbench --medium simulated:aep --suite paper --json aep.json\n"

@@ -1,7 +1,6 @@
 #include "tools/cli/old_names.hpp"
 #include <pmlab/base/error.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <iterator>

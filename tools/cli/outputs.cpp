@@ -12,7 +12,6 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 #include <utility>
 

@@ -11,11 +11,9 @@
 #include <filesystem>
 #include <memory>
 #include <sstream>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <unistd.h>

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <string>
 #include <system_error>
-#include <vector>
 
 #include <dlfcn.h>
 #include <sys/personality.h>

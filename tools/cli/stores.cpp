@@ -71,6 +71,12 @@ amount amount_of(const std::string& text, const std::string& option) {
   return {.bytes = {}, .share = share};
 }
 
+// A reader of a list between commas, each word by `read`.
+template <class Read>
+auto list_read_by(Read read) {
+  return [read](const std::string& list) { return bench::list_of(list, read); };
+}
+
 std::vector<std::string> distinct(const std::vector<std::string>& lists) {
   std::vector<std::string> names;
   for (const std::string& list : lists)
@@ -91,25 +97,22 @@ void add_shared_options(CLI::App& app, stores_request& asked, const char* stores
       ->type_name("")
       ->expected(1)
       ->take_all();
-  parsed("--medium", "dram", "MEDIUM of the records, as for `pmlab bench`",
-         [&asked](const std::string& text) { asked.medium = bench::parse_medium(text); });
-  parsed("--pool-size", "", "SIZE of each pool, such as 4G; from the amount of data if not given",
-         [&asked](const std::string& text) { asked.pool_bytes = bench::parse_bytes(text, "--pool-size"); });
+  parsed("--medium", "dram", "MEDIUM of the records, as for `pmlab bench`", asked.medium, bench::parse_medium);
+  parsed("--pool-size", "", "SIZE of each pool, such as 4G; from the amount of data if not given", asked.pool_bytes,
+         bench::parse_bytes);
   parsed("--device", "memory",
          "memory | file:PATH | emulated:PROFILE | simulated:PROFILE: the drive; "
          "simulated: in virtual time, with --medium simulated:PROFILE for the records",
-         [&asked](const std::string& text) { asked.device = drive::parse_device(text); });
+         asked.device, drive::parse_device);
   parsed("--device-bytes", "", "SIZE of each drive; from the amount of data, with some to spare, if not given",
-         [&asked](const std::string& text) { asked.device_bytes = bench::parse_bytes(text, "--device-bytes"); });
+         asked.device_bytes, bench::parse_bytes);
   parsed("--depth", depths, "N[,N...]: operations of each thread under way", [&asked](const std::string& list) {
     asked.depths =
         bench::list_of(list, [](const std::string& d) { return unsigned{count_up_to(d, "--depth", most_depth)}; });
   });
-  parsed("--threads", "1", "N",
-         [&asked](const std::string& n) { asked.lengths.threads = count_up_to(n, "--threads", most_threads); });
+  parsed("--threads", "1", "N", asked.lengths.threads, up_to(most_threads));
   CLI::Option* const operations =
-      parsed("--operations", "", "N: of each case, over all threads",
-             [&asked](const std::string& n) { asked.lengths.operations = bench::parse_count(n, "--operations"); });
+      parsed("--operations", "", "N: of each case, over all threads", asked.lengths.operations, count_from_1);
   parsed("--seconds", "", "S: run each case this long instead; 1 if neither is given, 0.1 in virtual time",
          [&asked](const std::string& s) {
            asked.lengths.seconds = bench::parse_seconds(s, "--seconds");
@@ -120,14 +123,13 @@ void add_shared_options(CLI::App& app, stores_request& asked, const char* stores
          "R: measure each case R times; stores take turns; the table shows medians. In virtual time each repeat has "
          "another "
          "layout",
-         [&asked](const std::string& n) { asked.lengths.repetitions = count_up_to(n, "--repeat", most_repetitions); });
+         asked.lengths.repetitions, up_to(most_repetitions));
   parsed("--layout", "1",
          "N: in virtual time, of the first repeat: draws requests, keys, beginnings of threads, and where things lie "
          "in memory "
          "and on drives",
-         [&asked](const std::string& n) { asked.lengths.layout = count_up_to(n, "--layout", most_layouts); });
-  parsed("--seed", "1", "N: of the operations and data",
-         [&asked](const std::string& n) { asked.lengths.seed = bench::parse_count(n, "--seed", 0); });
+         asked.lengths.layout, up_to(most_layouts));
+  parsed("--seed", "1", "N: of the operations and data", asked.lengths.seed, count_from_0);
   app.add_flag("--overwrite", asked.overwrite, "Overwrite an existing file, block device or pool");
   texts_of(app)("--json", asked.json, "FILE: write all results there (docs/results-schema.md); -: to standard output");
   app.add_flag("--quiet", asked.quiet, "No progress on stderr");
@@ -148,30 +150,27 @@ command add_volumes(CLI::App& stores, const arguments& command_line) {
       "--container", "pmem",
       "pmem | blocks | kv: where chunk_store has its records, in --medium, on the drive, or as values of a key-value "
       "device with --medium and a part of the drive",
-      [asked](const std::string& name) { asked->container = name; });
-  parsed("--volume-bytes", "256M", "SIZE of the volume",
-         [asked](const std::string& size) { asked->volume_bytes = bench::parse_bytes(size, "--volume-bytes"); });
-  parsed("--index", "cceh", "cceh | skip_list | fast_fair | fp_tree | hybrid: chunk_store's level 1",
-         [asked](const std::string& name) { asked->index = name; });
+      asked->container, as_written);
+  parsed("--volume-bytes", "256M", "SIZE of the volume", asked->volume_bytes, bench::parse_bytes);
+  parsed("--index", "cceh", "cceh | skip_list | fast_fair | fp_tree | hybrid: chunk_store's level 1", asked->index,
+         as_written);
   parsed("--merge", "",
          "remap | copy: of chunk_store's full rings; remap if not given, with other containers than pmem copy",
-         [asked](const std::string& name) { asked->merge = name; });
+         asked->merge, as_written);
   parsed("--ring", "16", "N: entries of a chunk's ring, 1 to 30", [asked](const std::string& n) {
     asked->ring = static_cast<std::uint32_t>(std::min(bench::parse_count(n, "--ring", 0), longest_ring));
   });
-  parsed("--chunk", "1M", "SIZE of a chunk, 4K to 1M",
-         [asked](const std::string& size) { asked->chunk_bytes = bench::parse_bytes(size, "--chunk"); });
+  parsed("--chunk", "1M", "SIZE of a chunk, 4K to 1M", asked->chunk_bytes, bench::parse_bytes);
   parsed("--cache", "", "SIZE, or a share of the records as 10%: DRAM for them with --container kv; all if not given",
-         [asked](const std::string& size) { asked->cache = amount_of(size, "--cache"); });
+         asked->cache, amount_of);
   parsed(
       "--phases", "fill,overwrite,read",
       "PHASE[,PHASE...] in any order: fill, overwrite, read, mix-a, mix-b, mix-c, mix:PERCENT, discard, pages, open, "
       "where mixes are of reads and overwrites",
-      [asked](const std::string& list) { asked->phases = store_bench::parse_phases(list); });
-  parsed("--pattern", "random", "random,sequential,zipfian: order of places; mixes have their own",
-         [asked](const std::string& list) { asked->orders = store_bench::parse_orders(list); });
-  parsed("--size", "4K,16K", "SIZE[,SIZE...] of an operation",
-         [asked](const std::string& list) { asked->sizes = bench::list_of(list, operation_size); });
+      asked->phases, store_bench::parse_phases);
+  parsed("--pattern", "random", "random,sequential,zipfian: order of places; mixes have their own", asked->orders,
+         store_bench::parse_orders);
+  parsed("--size", "4K,16K", "SIZE[,SIZE...] of an operation", asked->sizes, list_read_by(operation_size));
   app->footer(
       std::string(about_the_run) +
       "  pmlab stores volumes --store chunk_store,raw_dwb,raw --device emulated:p4610 --repeat 3 --json blocks.json\n"
@@ -192,29 +191,24 @@ command add_pairs(CLI::App& stores, const arguments& command_line) {
          [asked](const std::string& text) {
            if (text != "none") asked->staging = drive::parse_device(text);
          });
-  parsed("--staging-bytes", "", "SIZE of it; a quarter of the other and 64M if not given",
-         [asked](const std::string& size) { asked->staging_bytes = bench::parse_bytes(size, "--staging-bytes"); });
-  parsed("--devices", "1", "N: number of drives that keys are spread over",
-         [asked](const std::string& n) { asked->devices = count_up_to(n, "--devices", most_devices); });
-  parsed("--records", "100k", "N: records loaded first",
-         [asked](const std::string& n) { asked->records = bench::parse_count(n, "--records"); });
-  parsed("--key-bytes", "16", "N: bytes of a key, 8 to 255",
-         [asked](const std::string& n) { asked->key_bytes = key_size(n); });
-  parsed("--value", "1000", "SIZE[,SIZE...]: bytes of a value, 24 to 2M",
-         [asked](const std::string& list) { asked->value_sizes = bench::list_of(list, value_size); });
-  parsed("--cache", "0", "SIZE, or a share of the data as 10%: DRAM for pairs and pages that were read",
-         [asked](const std::string& size) { asked->cache = amount_of(size, "--cache"); });
+  parsed("--staging-bytes", "", "SIZE of it; a quarter of the other and 64M if not given", asked->staging_bytes,
+         bench::parse_bytes);
+  parsed("--devices", "1", "N: number of drives that keys are spread over", asked->devices, up_to(most_devices));
+  parsed("--records", "100k", "N: records loaded first", asked->records, count_from_1);
+  parsed("--key-bytes", "16", "N: bytes of a key, 8 to 255", asked->key_bytes, key_size);
+  parsed("--value", "1000", "SIZE[,SIZE...]: bytes of a value, 24 to 2M", asked->value_sizes, list_read_by(value_size));
+  parsed("--cache", "0", "SIZE, or a share of the data as 10%: DRAM for pairs and pages that were read", asked->cache,
+         amount_of);
   parsed("--memory", "",
          "SIZE, or a share of the data: limit of a store's memory, if it has one; its default if not given",
-         [asked](const std::string& size) { asked->memory = amount_of(size, "--memory"); });
+         asked->memory, amount_of);
   parsed("--loss-ms", "100", "MS: age of changes that a crash may lose, if a store has such a bound; 0: none",
-         [asked](const std::string& ms) { asked->loss_ms = loss_in_ms(ms); });
-  parsed("--log", "on", "on | off: the log of a store that can do without",
-         [asked](const std::string& word) { asked->log = on_or_off(word, "--log"); });
+         asked->loss_ms, loss_in_ms);
+  parsed("--log", "on", "on | off: the log of a store that can do without", asked->log, on_or_off);
   parsed("--place", "",
          "capacity_only | staging_only | staging_max_capacity | staging_min_capacity | pmem_only | pmem_max_capacity: "
          "place of tiered's log, keys and values",
-         [asked](const std::string& name) { asked->place = name; });
+         asked->place, as_written);
   parsed("--memtable", "dram", "dram | pmem: memory of tiered's newest changes; pmem: in --medium",
          [asked](const std::string& name) {
            if (name != "dram" && name != "pmem")
@@ -222,10 +216,10 @@ command add_pairs(CLI::App& stores, const arguments& command_line) {
            asked->memtable = name;
          });
   parsed("--phases", "load,ycsb-a,ycsb-c",
-         "PHASE[,PHASE...] in any order: load, ycsb-a to ycsb-f, insert, update, read, erase, open",
-         [asked](const std::string& list) { asked->phases = store_bench::parse_pair_phases(list); });
+         "PHASE[,PHASE...] in any order: load, ycsb-a to ycsb-f, insert, update, read, erase, open", asked->phases,
+         store_bench::parse_pair_phases);
   parsed("--pattern", "random", "random,sequential,zipfian,uniform: order of keys; phases of YCSB have their own",
-         [asked](const std::string& list) { asked->orders = store_bench::parse_pair_orders(list); });
+         asked->orders, store_bench::parse_pair_orders);
   app->footer(std::string(about_the_run) +
               "  pmlab stores pairs --store kv_ssd,rocksdb --device emulated:p4610 --records 100k --depth 8\n"
               "  pmlab stores pairs --store tiered,rocksdb --staging emulated:p4610 --device emulated:5210x4 "

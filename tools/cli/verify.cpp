@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,6 +25,16 @@ constexpr unsigned most_threads = 16;  // verify::history_model::most_threads
 
 constexpr const auto& domains = media::persistence_domain_names;
 
+// Throws pmlab::error for the first of `others` that was given. `why` has {} in place of its name.
+void refuse_beside(const CLI::App& app, std::initializer_list<const char*> others, const char* why) {
+  for (const char* const other : others)
+    if (app.count(other) != 0) throw error(fmt::format(fmt::runtime(why), other), "leave one of them out");
+}
+
+void check_budget(const verify_request& r) {
+  if (!(r.budget > 0)) throw error("--budget must be more than 0 seconds", "leave it out for 60");
+}
+
 void check_io_log(const verify_request& r) {
   if (!r.indexes.empty() || !r.subject.empty() || !r.library.empty())
     throw error("--io-log excludes --index, --subject and --library", "give one of them");
@@ -33,7 +44,7 @@ void check_io_log(const verify_request& r) {
   if (r.check.empty())
     throw error("--io-log needs a check of its crash states", "give --check COMMAND, or --check acknowledged");
   if (r.states == 1) throw error("--states must be at least 2", "leave it out for 16");
-  if (!(r.budget > 0)) throw error("--budget must be more than 0 seconds", "leave it out for 60");
+  check_budget(r);
 }
 
 void check_program(const verify_request& r) {
@@ -57,14 +68,14 @@ void check_program(const verify_request& r) {
     throw error("--program needs a check of its crash states",
                 "give --check COMMAND, which opens an image of the pool");
   if (r.states == 1) throw error("--states must be at least 2", "leave it out for as many as the budget allows");
-  if (!(r.budget > 0)) throw error("--budget must be more than 0 seconds", "leave it out for 60");
+  check_budget(r);
 }
 
 void check_scoreboard(const verify_request& r) {
   if (!r.indexes.empty() || !r.subject.empty() || !r.library.empty() || !r.io_log.empty() || !r.program.empty() ||
       r.seeds)
     throw error("--scoreboard has its own subjects", "give it alone, or with the names of bugs");
-  if (!(r.budget > 0)) throw error("--budget must be more than 0 seconds", "leave it out for 60");
+  check_budget(r);
 }
 
 // Only rounds are divided among processes.
@@ -72,10 +83,8 @@ void check_jobs(const verify_request& r, const CLI::App& app) {
   if (app.count("--jobs") == 0) return;
   if (r.jobs < 1 || r.jobs > most_jobs)
     throw error(fmt::format("--jobs is {}", r.jobs), fmt::format("give 1 to {}", most_jobs));
-  for (const char* const other : {"--seeds", "--exhaustive", "--performance", "--scoreboard", "--io-log", "--program"})
-    if (app.count(other) != 0)
-      throw error(fmt::format("--jobs divides the rounds of a search, and {} has one process", other),
-                  "leave one of them out");
+  refuse_beside(app, {"--seeds", "--exhaustive", "--performance", "--scoreboard", "--io-log", "--program"},
+                "--jobs divides the rounds of a search, and {} has one process");
   if (r.search == "bounded")
     throw error("--jobs divides the rounds of a random search, and --search bounded has one process",
                 "leave one of them out");
@@ -106,21 +115,16 @@ void check_seeds(const verify_request& r, const CLI::App& app) {
   if (!r.out.empty() && !r.seeds) throw error("--out records a range of seeds", "give --seeds A..B, too");
   if (r.resume && r.out.empty()) throw error("--resume goes on with the record in a folder", "give --out FOLDER, too");
   if (!r.seeds) return;
-  for (const char* const other : {"--seed", "--rounds", "--budget", "--schedule", "--steps"})
-    if (app.count(other) != 0)
-      throw error(fmt::format("--seeds is every round from A to B, so {} has no effect", other),
-                  "leave one of them out");
+  refuse_beside(app, {"--seed", "--rounds", "--budget", "--schedule", "--steps"},
+                "--seeds is every round from A to B, so {} has no effect");
   if (r.search == "bounded")
     throw error("bounded search stays with the operations of one seed", "use --search random with --seeds");
 }
 
 void check_known(const verify_request& r, const CLI::App& app) {
   if (!r.all && app.count("--known") == 0) return;
-  for (const char* const other :
-       {"--seeds", "--exhaustive", "--performance", "--scoreboard", "--io-log", "--program", "--steps"})
-    if (app.count(other) != 0)
-      throw error(fmt::format("--all and --known are about the rounds of a search, and {} has none", other),
-                  "leave one of them out");
+  refuse_beside(app, {"--seeds", "--exhaustive", "--performance", "--scoreboard", "--io-log", "--program", "--steps"},
+                "--all and --known are about the rounds of a search, and {} has none");
   if (r.search == "bounded")
     throw error("--all and --known go on with the next seed, and bounded search stays with one", "use --search random");
   if (r.all && app.count("--shrink") != 0)
@@ -159,12 +163,10 @@ void check_exhaustive(const verify_request& r, const CLI::App& app) {
     throw error("--window is for how many answers a line may wait in an --exhaustive search",
                 "give --exhaustive, and 1 or more");
   if (!r.exhaustive) return;
-  for (const char* const other :
-       {"--schedules", "--search", "--schedule", "--rounds", "--seeds", "--io-log", "--library", "--crashes",
-        "--memory-order", "--program", "--scoreboard", "--performance"})
-    if (app.count(other) != 0)
-      throw error(fmt::format("--exhaustive is one history, and all of its crashes, so {} has no effect", other),
-                  "leave one of them out");
+  refuse_beside(app,
+                {"--schedules", "--search", "--schedule", "--rounds", "--seeds", "--io-log", "--library", "--crashes",
+                 "--memory-order", "--program", "--scoreboard", "--performance"},
+                "--exhaustive is one history, and all of its crashes, so {} has no effect");
   if (r.threads > 1) throw error("--exhaustive searches histories of one thread", "leave --threads out");
 }
 
@@ -213,7 +215,7 @@ void check(const verify_request& r) {
   check_kills(r);
   if (r.schedules && r.threads == 1 && r.hosts.hosts == 0)
     throw error("one thread has one schedule", "give --threads 2 or more");
-  if (!(r.budget > 0)) throw error("--budget must be more than 0 seconds", "leave it out for 60");
+  check_budget(r);
 }
 
 }  // namespace

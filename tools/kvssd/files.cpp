@@ -17,7 +17,6 @@
 #include <span>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include <fcntl.h>
 #include <sys/file.h>

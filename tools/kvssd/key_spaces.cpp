@@ -3,7 +3,6 @@
 
 #include <cstring>
 #include <exception>
-#include <span>
 
 namespace pmlab::kvssd {
 namespace {

@@ -42,14 +42,20 @@ std::optional<std::string_view> name_of(const kvs_key_space_name* name) {
   return std::string_view(name->name, length);
 }
 
+// Checks what all functions of a device have; then performs `function`.
+template <class Function>
+kvs_result on_device(kvs_device_handle device, bool has_arguments, Function&& function) {
+  const device_entry inside(device);
+  if (!inside) return KVS_ERR_DEV_NOT_EXIST;
+  if (!has_arguments) return KVS_ERR_PARAM_INVALID;
+  return guarded(KVS_ERR_SYS_IO, [&] { return function(*device->of); });
+}
+
 // Answers with value(device).
 template <class Number, class Value>
 kvs_result answer(kvs_device_handle device, Number* out, Value&& value) {
-  const device_entry inside(device);
-  if (!inside) return KVS_ERR_DEV_NOT_EXIST;
-  if (out == nullptr) return KVS_ERR_PARAM_INVALID;
-  return guarded(KVS_ERR_SYS_IO, [&] {
-    *out = static_cast<Number>(value(*device->of));
+  return on_device(device, out != nullptr, [&](kvssd::device& d) {
+    *out = static_cast<Number>(value(d));
     return KVS_SUCCESS;
   });
 }
@@ -131,11 +137,7 @@ kvs_result kvs_close_device(kvs_device_handle dev_hd) {
 }
 
 kvs_result kvs_get_device_info(kvs_device_handle dev_hd, kvs_device* dev_info) {
-  const device_entry inside(dev_hd);
-  if (!inside) return KVS_ERR_DEV_NOT_EXIST;
-  if (dev_info == nullptr) return KVS_ERR_PARAM_INVALID;
-  return guarded(KVS_ERR_SYS_IO, [&] {
-    kvssd::device& device = *dev_hd->of;
+  return on_device(dev_hd, dev_info != nullptr, [&](kvssd::device& device) {
     const std::uint64_t capacity = device.pairs().stats().capacity_bytes;
     const std::uint64_t reserved = device.spaces().reserved();
     *dev_info = {.capacity = capacity,
@@ -176,16 +178,12 @@ kvs_result kvs_get_optimal_value_length(kvs_device_handle dev_hd, uint32_t* opt_
 
 kvs_result kvs_create_key_space(kvs_device_handle dev_hd, kvs_key_space_name* key_space_name, uint64_t size,
                                 kvs_option_key_space opt) {
-  const device_entry inside(dev_hd);
-  if (!inside) return KVS_ERR_DEV_NOT_EXIST;
-  if (key_space_name == nullptr) return KVS_ERR_PARAM_INVALID;
-  const auto name = name_of(key_space_name);
-  if (!name) return KVS_ERR_KS_NAME;
-  if (opt.ordering != KVS_KEY_ORDER_NONE) return KVS_ERR_OPTION_INVALID;
-  return guarded(KVS_ERR_SYS_IO, [&] {
-    const std::uint64_t capacity = dev_hd->of->pairs().stats().capacity_bytes;
-    if (size > capacity) return KVS_ERR_DEV_CAPAPCITY;
-    switch (dev_hd->of->spaces().make(*name, size)) {
+  return on_device(dev_hd, key_space_name != nullptr, [&](kvssd::device& device) {
+    const auto name = name_of(key_space_name);
+    if (!name) return KVS_ERR_KS_NAME;
+    if (opt.ordering != KVS_KEY_ORDER_NONE) return KVS_ERR_OPTION_INVALID;
+    if (size > device.pairs().stats().capacity_bytes) return KVS_ERR_DEV_CAPAPCITY;
+    switch (device.spaces().make(*name, size)) {
       case space_outcome::done: return KVS_SUCCESS;
       case space_outcome::exists: return KVS_ERR_KS_EXIST;
       default: return KVS_ERR_DEV_CAPAPCITY;
@@ -194,13 +192,10 @@ kvs_result kvs_create_key_space(kvs_device_handle dev_hd, kvs_key_space_name* ke
 }
 
 kvs_result kvs_delete_key_space(kvs_device_handle dev_hd, kvs_key_space_name* key_space_name) {
-  const device_entry inside(dev_hd);
-  if (!inside) return KVS_ERR_DEV_NOT_EXIST;
-  if (key_space_name == nullptr) return KVS_ERR_PARAM_INVALID;
-  const auto name = name_of(key_space_name);
-  if (!name) return KVS_ERR_KS_NAME;
-  return guarded(KVS_ERR_SYS_IO, [&] {
-    switch (dev_hd->of->spaces().remove(*name)) {
+  return on_device(dev_hd, key_space_name != nullptr, [&](kvssd::device& device) {
+    const auto name = name_of(key_space_name);
+    if (!name) return KVS_ERR_KS_NAME;
+    switch (device.spaces().remove(*name)) {
       case space_outcome::done: return KVS_SUCCESS;
       case space_outcome::is_open: return KVS_ERR_KS_OPEN;
       default: return KVS_ERR_KS_NOT_EXIST;
@@ -210,11 +205,8 @@ kvs_result kvs_delete_key_space(kvs_device_handle dev_hd, kvs_key_space_name* ke
 
 kvs_result kvs_list_key_spaces(kvs_device_handle dev_hd, uint32_t index, uint32_t buffer_size,
                                kvs_key_space_name* names, uint32_t* ks_cnt) {
-  const device_entry inside(dev_hd);
-  if (!inside) return KVS_ERR_DEV_NOT_EXIST;
-  if (names == nullptr || ks_cnt == nullptr) return KVS_ERR_PARAM_INVALID;
-  return guarded(KVS_ERR_SYS_IO, [&] {
-    const std::vector<std::string> all = dev_hd->of->spaces().names();
+  return on_device(dev_hd, names != nullptr && ks_cnt != nullptr, [&](kvssd::device& device) {
+    const std::vector<std::string> all = device.spaces().names();
     *ks_cnt = 0;
     if (all.empty()) return KVS_ERR_KS_NOT_EXIST;
     if (index >= all.size()) return KVS_ERR_KS_INDEX;
@@ -229,10 +221,7 @@ kvs_result kvs_list_key_spaces(kvs_device_handle dev_hd, uint32_t index, uint32_
 }
 
 kvs_result kvs_open_key_space(kvs_device_handle dev_hd, char* name, kvs_key_space_handle* ks_hd) {
-  const device_entry inside(dev_hd);
-  if (!inside) return KVS_ERR_DEV_NOT_EXIST;
-  if (name == nullptr || ks_hd == nullptr) return KVS_ERR_PARAM_INVALID;
-  return guarded(KVS_ERR_SYS_IO, [&] {
+  return on_device(dev_hd, name != nullptr && ks_hd != nullptr, [&](kvssd::device& device) {
     const std::scoped_lock lock(dev_hd->mutex);
     auto handle = std::make_unique<_kvs_key_space_handle>();
     // A node of the map for the handle: behind the opening nothing may fail.
@@ -240,7 +229,7 @@ kvs_result kvs_open_key_space(kvs_device_handle dev_hd, char* name, kvs_key_spac
     const auto at = one.try_emplace(nullptr).first;
     auto outcome = space_outcome::done;
     handle->on = dev_hd;
-    handle->of = dev_hd->of->spaces().open(name, outcome);
+    handle->of = device.spaces().open(name, outcome);
     if (outcome == space_outcome::is_open) return KVS_ERR_KS_OPEN;
     if (handle->of == nullptr) return KVS_ERR_KS_NOT_EXIST;
     auto node = one.extract(at);

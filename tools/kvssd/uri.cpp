@@ -3,8 +3,6 @@
 #include "bench/support/quantity.hpp"
 
 #include <algorithm>
-#include <string>
-#include <string_view>
 
 #include <fmt/format.h>
 

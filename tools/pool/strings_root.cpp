@@ -7,7 +7,6 @@
 #include <pmlab/strings/values.hpp>
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <type_traits>
 

@@ -2,7 +2,6 @@
 #include "bench/catalogue/peers/peer.hpp"
 #include "bench/catalogue/peers/pmdk_pool.hpp"
 
-#include <atomic>
 #include <cstdint>
 #include <optional>
 

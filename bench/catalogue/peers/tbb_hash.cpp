@@ -3,8 +3,6 @@
 #include "bench/catalogue/peers/peer.hpp"
 
 #include <cstddef>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <utility>
 

@@ -9,7 +9,6 @@
 #include <array>
 #include <cstring>
 #include <deque>
-#include <utility>
 #include <vector>
 
 namespace pmlab::store_bench {

@@ -2,10 +2,7 @@
 
 #include <rocksdb/file_system.h>
 
-#include <algorithm>
-#include <cstring>
 #include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <cstring>
 
 #include <dlfcn.h>
 #include <ucontext.h>

@@ -8,7 +8,6 @@
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine_counts.hpp"
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 

@@ -4,11 +4,9 @@
 #include "checker/simulator/machine/fiber_stack.hpp"
 #include <pmlab/base/hash.hpp>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
-#include <utility>
 
 #include <dlfcn.h>
 #include <immintrin.h>

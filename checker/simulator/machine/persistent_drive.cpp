@@ -150,11 +150,6 @@ void persistent_drive::fail(queue& q, std::uint64_t tag) {
   r->completed = ++events_;
 }
 
-void persistent_drive::abandon(queue& q) {
-  std::erase_if(in_flight_, [&](const auto& f) { return f.first == &q; });
-  q.in_flight.clear();
-}
-
 // The version becomes the current content of its sectors.
 void persistent_drive::take_effect(std::uint32_t unit, std::size_t version) {
   std::vector<unit_version>& all = units_[unit].versions;

@@ -92,8 +92,6 @@ class persistent_drive {
   void complete(queue& q, std::uint64_t tag);
   // The same with an error: of a write, each unit is old or new.
   void fail(queue& q, std::uint64_t tag);
-  // Forgets the requests of a queue that ends without having waited, as a process that dies does: they stay uncertain.
-  void abandon(queue& q);
 
   // ---- the states that a crash may leave ----
 

@@ -119,6 +119,20 @@ def with_range(text):
     return lambda p: f"{text(p.value)} ({text(p.low)}–{text(p.high)})" if p.spread else text(p.value)
 
 
+def bar_panels(title, panels, points, places, series, looks, unit, missing=None):
+    """Bars of all panels, shaded by series: a row for each place in its look. `missing`: a text in a row without a bar."""
+    def draw(axes, number, with_names):
+        of_panel = [p for p in points if p.panel == panels[number]]
+        draw_bars(axes, places, series, of_panel, lambda x, _: looks[x], shade_of(series))
+        for i, place in enumerate(places):
+            if missing and all(p.x != place for p in of_panel):
+                axes.text(0, i, missing, va="center", fontsize=8, color=style.SOFT)
+        name_rows(axes, places, with_names)
+        name_axis(axes, unit)
+    return Panels(title, panels, draw, bar_height(places, len(series)),
+                  lambda _: grey_key(series) if len(series) > 1 else []).drawn()
+
+
 def index_bars(run, name, title, measurements, phases, name_of_file=None, source=None):
     """Throughput: a row for each index, a panel for each phase, a bar for each number of threads. `source`: its footer."""
     measurements = [m for m in measurements if m.throughput and m.phase in phases]
@@ -129,17 +143,7 @@ def index_bars(run, name, title, measurements, phases, name_of_file=None, source
     looks = {labels[i]: look for i, look in style.looks_of_indexes(labels).items()}
     places = list(labels.values())
     shown = [names.short_phase(phase) for phase in phases]
-
-    def draw(axes, number, with_names):
-        of_phase = [p for p in points if p.panel == shown[number]]
-        draw_bars(axes, places, series, of_phase, lambda x, _: looks[x], shade_of(series))
-        missing = [i for i, place in enumerate(places) if place not in {p.x for p in of_phase}]
-        for i in missing:
-            axes.text(0, i, " –", va="center", fontsize=8, color=style.SOFT)
-        name_rows(axes, places, with_names)
-        name_axis(axes, "million operations per second")
-    drawn = Panels(title, shown, draw, bar_height(places, len(series)),
-                   lambda _: grey_key(series) if len(series) > 1 else []).drawn()
+    drawn = bar_panels(title, shown, points, places, series, looks, "million operations per second", " –")
     return Chart(name_of_file or f"{run.name}-{name}", title, drawn.whole, sentences.fastest(points, measurements),
                  source or footer(run, measurements), points, exact=exact(measurements),
                  rows=figures(points, "index, million/s", with_range(names.number)), parts=drawn.parts, key=drawn.key)
@@ -250,12 +254,7 @@ def media(columns):
                     points.append(throughput_point(m, labels[index], label, names.short_phase(phase)))
     places, series = list(labels.values()), [label for label, _ in columns]
     panels = [names.short_phase(phase) for phase in shared]
-
-    def draw(axes, number, with_names):
-        draw_bars(axes, places, series, [p for p in points if p.panel == panels[number]], lambda x, _: looks[x], shade_of(series))
-        name_rows(axes, places, with_names)
-        name_axis(axes, "million operations per second")
-    drawn = Panels("Emulated devices, 1 thread", panels, draw, bar_height(places, len(series)), lambda _: grey_key(series)).drawn()
+    drawn = bar_panels("Emulated devices, 1 thread", panels, points, places, series, looks, "million operations per second")
     return Chart("media", "Emulated devices, 1 thread", drawn.whole, sentences.media(points, series),
                  footer(runs[0], measurements), points, rows=figures(points, "index, million/s", with_range(names.number)),
                  parts=drawn.parts, key=drawn.key)

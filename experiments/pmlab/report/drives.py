@@ -4,8 +4,7 @@ from statistics import median
 
 from . import names, provenance, style
 from .chart import Chart, Point, Table
-from .charts import bar_height, draw_bars, figures, grey_key, name_axis, name_rows, shade_of, with_range
-from .panels import Panels
+from .charts import bar_panels, figures, with_range
 
 _RANDOM = "random-{}/bytes=4096/depth={}"
 _DURABLE = (("completed", _RANDOM.format("write", 1)), ("with its flush", _RANDOM.format("write", 1) + "/until=flush"),
@@ -35,13 +34,7 @@ def _rates(drive, name, series, panel, unit, scale):
 def _chart(drives, name, title, points, series, unit, said):
     places = [label(d) for d in drives if any(p.x == label(d) for p in points)]
     panels = list(dict.fromkeys(p.panel for p in points))
-    looks = style.looks_of_series(places)
-
-    def draw(axes, number, with_names):
-        draw_bars(axes, places, series, [p for p in points if p.panel == panels[number]], lambda x, _: looks[x], shade_of(series))
-        name_rows(axes, places, with_names)
-        name_axis(axes, unit)
-    drawn = Panels(title, panels, draw, bar_height(places, len(series)), lambda _: grey_key(series) if len(series) > 1 else []).drawn()
+    drawn = bar_panels(title, panels, points, places, series, style.looks_of_series(places), unit)
     machine = drives[0].machine
     footer = (f"{names.enumerate_words(places)} · docs/drive-profiles.md\n"
               f"{provenance.commit_line(machine)} · {provenance.machine_line(machine)}")

@@ -72,31 +72,28 @@ def _best(candidates):
     return max(candidates, key=lambda f: f.records or 0, default=None)
 
 
+def _in_best_run(value_of, text_of):
+    """Measures in each run whose times are meaningful: `value_of(run)`, None where it has nothing."""
+    def in_run(run):
+        value = value_of(run) if plain(run) else None
+        return None if value is None else Finding(value, text_of, run.records, run.name)
+    return lambda results: _best(map(in_run, results.runs))
+
+
 def ratio(index, peer, phase, limit, threads=1):
-    def measure(results):
-        def in_run(run):
-            ours = run.one(index=index, phase=phase, threads=threads, batch=1)
-            theirs = run.one(index=peer, phase=phase, threads=threads, batch=1)
-            if not (plain(run) and ours and theirs and ours.throughput and theirs.throughput):
-                return None
-            value = _over(run, ours, run, theirs)
-            return Finding(value, names.times, run.records, run.name)
-        return _best(map(in_run, results.runs))
+    def value_of(run):
+        ours, theirs = (run.one(index=i, phase=phase, threads=threads, batch=1) for i in (index, peer))
+        return _over(run, ours, run, theirs) if ours and theirs and ours.throughput and theirs.throughput else None
     return Target(f"{names.index_title(index)} / {peer}: {names.phase_title(phase).lower()}, {threads} thread",
-                  at_least(limit), f"≥ {limit:g}x", measure)
+                  at_least(limit), f"≥ {limit:g}x", _in_best_run(value_of, names.times))
 
 
 def scaling(index, phase, limit):
-    def measure(results):
-        def in_run(run):
-            one, two = (run.one(index=index, phase=phase, threads=t, batch=1) for t in (1, 2))
-            if not (plain(run) and one and two and one.throughput and two.throughput):
-                return None
-            value = _over(run, two, run, one)
-            return Finding(value, names.times, run.records, run.name)
-        return _best(map(in_run, results.runs))
+    def value_of(run):
+        one, two = (run.one(index=index, phase=phase, threads=t, batch=1) for t in (1, 2))
+        return _over(run, two, run, one) if one and two and one.throughput and two.throughput else None
     return Target(f"{names.index_title(index)}: {names.phase_title(phase).lower()}, 2 threads / 1", at_least(limit),
-                  f"≥ {limit:g}x", measure)
+                  f"≥ {limit:g}x", _in_best_run(value_of, names.times))
 
 
 def batching(index, limit):
@@ -112,28 +109,20 @@ def batching(index, limit):
 
 
 def space(index, limit):
-    def measure(results):
-        def in_run(run):
-            sizes = [(m.bytes_per_key("pm") or 0) + (m.bytes_per_key("dram") or 0)
-                     for m in run.find(index=index, phase="load")]
-            if not plain(run) or not any(sizes):
-                return None
-            return Finding(_exact(max(sizes)), lambda size: f"{names.number(size)} B", run.records, run.name)
-        return _best(map(in_run, results.runs))
-    return Target(f"{names.index_title(index)}: bytes per key", at_most(limit), f"≤ {limit:g} B", measure)
+    def value_of(run):
+        sizes = [(m.bytes_per_key("pm") or 0) + (m.bytes_per_key("dram") or 0) for m in run.find(index=index, phase="load")]
+        return _exact(max(sizes)) if any(sizes) else None
+    return Target(f"{names.index_title(index)}: bytes per key", at_most(limit), f"≤ {limit:g} B",
+                  _in_best_run(value_of, lambda size: f"{names.number(size)} B"))
 
 
 def reopening(index, limit_ms):
-    def measure(results):
-        def in_run(run):
-            times = [_figure(run, m, lambda repeat: (repeat.get("latency_ns") or {}).get("max"))
-                     for m in run.find(index=index, phase="reopen")]
-            if not plain(run) or not any(t.value for t in times):
-                return None
-            slowest = of_figures(times, lambda *values: max(values) / 1e6)
-            return Finding(slowest, lambda ms: names.duration(ms * 1e6), run.records, run.name)
-        return _best(map(in_run, results.runs))
-    return Target(f"{names.index_title(index)}: reopen", at_most(limit_ms), f"≤ {limit_ms:g} ms", measure)
+    def value_of(run):
+        times = [_figure(run, m, lambda repeat: (repeat.get("latency_ns") or {}).get("max"))
+                 for m in run.find(index=index, phase="reopen")]
+        return of_figures(times, lambda *values: max(values) / 1e6) if any(t.value for t in times) else None
+    return Target(f"{names.index_title(index)}: reopen", at_most(limit_ms), f"≤ {limit_ms:g} ms",
+                  _in_best_run(value_of, lambda ms: names.duration(ms * 1e6)))
 
 
 def counting(index, phase, quantity, label, limit):

@@ -24,7 +24,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <system_error>
 

@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
-#include <istream>
 #include <mutex>
 #include <optional>
 #include <span>

@@ -12,6 +12,7 @@
 
 #include <pmlab/base/requirements.hpp>
 
+#include <array>
 #include <cstdint>
 #include <random>
 
@@ -20,6 +21,16 @@ namespace pmlab::stores::detail {
 [[nodiscard]] inline std::uint64_t random_word() {
   std::random_device random;
   return std::uint64_t{random()} << 32 | random();
+}
+
+// What the parts of one store have in common, and no other store has.
+using store_identity = std::array<std::uint64_t, 2>;
+
+// `given`, or one that is drawn, if it is zeros. Throws std::exception: the system has no random numbers.
+[[nodiscard]] inline store_identity identity_or_drawn(store_identity given) {
+  if (given == store_identity{})
+    for (std::uint64_t& w : given) w = random_word();
+  return given;
 }
 
 class moment {

@@ -6,7 +6,6 @@
 
 #include <pmlab/base/hash.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -17,7 +17,6 @@
 #include <optional>
 #include <span>
 #include <system_error>
-#include <vector>
 
 namespace pmlab::stores::detail::chunk_store {
 

@@ -20,22 +20,21 @@
 #include <pmlab/media/dram.hpp>
 #include <pmlab/stores/chunk_store/chunk.hpp>
 #include <pmlab/stores/chunk_store/chunk_table.hpp>
+#include <pmlab/stores/chunk_store/drive_header.hpp>
 #include <pmlab/stores/chunk_store/free_map.hpp>
 #include <pmlab/stores/chunk_store/index_region.hpp>
 #include <pmlab/stores/chunk_store/layout.hpp>
 #include <pmlab/stores/chunk_store/session.hpp>
+#include <pmlab/stores/moment.hpp>
 
 #include <algorithm>
-#include <array>
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace pmlab::stores::detail::chunk_store {
@@ -75,8 +74,7 @@ class records_in_region {
   static constexpr bool recovers_in_parallel = false;
 
   // Opens the records on `device`, or makes empty ones. `shape` is what a new store is to have, and then what it has.
-  records_in_region(Device& device, free_map& free, chunk_shape& shape, const std::array<std::uint64_t, 2>& identity,
-                    bool format)
+  records_in_region(Device& device, free_map& free, chunk_shape& shape, const store_identity& identity, bool format)
       : device_(device),
         geometry_(device.shape()),
         header_(open_header(shape, identity, format)),
@@ -285,7 +283,7 @@ class records_in_region {
 
   // ---- opening
 
-  [[nodiscard]] headers open_header(chunk_shape& shape, const std::array<std::uint64_t, 2>& identity, bool format) {
+  [[nodiscard]] headers open_header(chunk_shape& shape, const store_identity& identity, bool format) {
     headers h = read_header();
     const bool is_store = h.drive.magic == drive_header::right_magic;
     if (is_store && !format) {
@@ -298,11 +296,7 @@ class records_in_region {
     }
     h = headers{};
     h.drive.version = region_header::version_of_drive;
-    h.drive.identity = identity;
-    if (identity == std::array<std::uint64_t, 2>{}) {
-      std::random_device random;
-      for (std::uint64_t& w : h.drive.identity) w = std::uint64_t{random()} << 32 | random();
-    }
+    h.drive.identity = identity_or_drawn(identity);
     h.drive.block_bytes = geometry_.block_bytes;
     h.drive.chunk_blocks = shape.blocks;
     h.drive.blocks = geometry_.blocks;
@@ -331,28 +325,17 @@ class records_in_region {
   }
 
   void check(const headers& h) const {
-    constexpr std::size_t checked = offsetof(drive_header, checksum);
-    const std::string there = "block 0 of " + name();
-    if (h.drive.checksum != pmlab::checksum(&h.drive, checked))
-      throw error(there + " is damaged", "restore the drive from a copy");
+    check_checksum(name(), h.drive);
     if (h.drive.version == drive_header::current_version)
       throw error(name() + " belongs to a chunk store that has its records in a pool",
                   "open that store with its pool, or give the option format to lose its data");
     if (h.drive.version == drive_header::version_with_pairs)
       throw error(name() + " belongs to a chunk store that has its records on a key-value device",
                   "open that store with this device, or give the option format to lose its data");
-    if (h.drive.version != region_header::version_of_drive)
-      throw error(name() + " has version " + std::to_string(h.drive.version) +
-                      " of the layout, and this program reads version " +
-                      std::to_string(region_header::version_of_drive),
-                  "open it with the release of pmlab that wrote it");
+    check_version(name(), h.drive, region_header::version_of_drive);
     if (h.region.checksum != h.region.right_checksum())
-      throw error(there + " is damaged", "restore the drive from a copy");
-    if (h.drive.block_bytes != geometry_.block_bytes || h.drive.blocks != geometry_.blocks)
-      throw error("the chunk store on " + name() + " was made for a drive of " + std::to_string(h.drive.blocks) +
-                      " blocks of " + std::to_string(h.drive.block_bytes) + " bytes, and it has " +
-                      std::to_string(geometry_.blocks) + " of " + std::to_string(geometry_.block_bytes),
-                  "open it with its own drive");
+      throw error("block 0 of " + name() + " is damaged", "restore the drive from a copy");
+    check_size("the chunk store on " + name(), h.drive.blocks, h.drive.block_bytes, "it", geometry_);
   }
 
   [[nodiscard]] headers read_header() {
@@ -371,7 +354,7 @@ class records_in_region {
   }
 
   void write_header(headers& h) {
-    h.drive.checksum = pmlab::checksum(&h.drive, offsetof(drive_header, checksum));
+    h.drive.checksum = checksum_of(h.drive);
     h.region.checksum = h.region.right_checksum();
     blocks::buffer block(geometry_.block_bytes);
     std::memcpy(block.data(), &h.drive, sizeof h.drive);

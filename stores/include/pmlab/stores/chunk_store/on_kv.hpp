@@ -27,13 +27,12 @@
 #include <pmlab/base/checksum.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/hash.hpp>
-#include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/device.hpp>
-#include <pmlab/blocks/synchronous.hpp>
 #include <pmlab/cache/eviction/chosen.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/stores/chunk_store/chunk.hpp>
+#include <pmlab/stores/chunk_store/drive_header.hpp>
 #include <pmlab/stores/chunk_store/exhausted.hpp>
 #include <pmlab/stores/chunk_store/free_map.hpp>
 #include <pmlab/stores/chunk_store/index_region.hpp>
@@ -43,6 +42,7 @@
 #include <pmlab/stores/chunk_store/session.hpp>
 #include <pmlab/stores/chunk_store/stripe.hpp>
 #include <pmlab/stores/kv_ssd/options.hpp>
+#include <pmlab/stores/moment.hpp>
 #include <pmlab/sync/relax.hpp>
 
 #include <algorithm>
@@ -56,7 +56,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -156,8 +155,8 @@ class records_in_pairs {
   static constexpr bool recovers_in_parallel = false;
 
   // Opens the records in `pairs`, or makes empty ones. `shape` is what a new store is to have, and then what it has.
-  records_in_pairs(Pairs& pairs, Device& device, free_map& free, chunk_shape& shape,
-                   const std::array<std::uint64_t, 2>& identity, bool format, const kv_records& options)
+  records_in_pairs(Pairs& pairs, Device& device, free_map& free, chunk_shape& shape, const store_identity& identity,
+                   bool format, const kv_records& options)
       : pairs_(pairs),
         device_(device),
         free_(free),
@@ -585,11 +584,8 @@ class records_in_pairs {
 
   // ---- opening
 
-  [[nodiscard]] pairs_header open_header(chunk_shape& shape, const std::array<std::uint64_t, 2>& identity,
-                                         bool format) {
-    if (geometry_.blocks > hole || geometry_.blocks < std::uint64_t{shape.blocks} + 1)
-      throw error("device " + device_.name() + " has " + std::to_string(geometry_.blocks) + " blocks",
-                  "a chunk store needs at least one chunk and a block, and at most 2^32 - 2 blocks");
+  [[nodiscard]] pairs_header open_header(chunk_shape& shape, const store_identity& identity, bool format) {
+    check_room(device_, shape);
     pairs_header_and_session there;
     pairs_header h;
     if (const auto size = pairs_.get(key_bytes(0), 0, bytes_of(there), space_)) {
@@ -608,22 +604,18 @@ class records_in_pairs {
                       std::to_string(pairs_.largest_value()),
                   "choose a smaller ring, or a device with larger values");
     if (h.state != ready) {
-      write_pair(h);           // (H1)
-      claim_drive(h, format);  // (H2)
+      write_pair(h);                                           // (H1)
+      claim_drive(device_, header_for(h), format, "records");  // (H2)
       h.state = static_cast<std::uint32_t>(ready);
       write_pair(h);  // (H3)
     }
-    check_drive(h);
+    check_drive(device_, header_for(h), "whose records the key-value device has");
     return h;
   }
 
-  [[nodiscard]] pairs_header made_header(const chunk_shape& shape, const std::array<std::uint64_t, 2>& identity) const {
+  [[nodiscard]] pairs_header made_header(const chunk_shape& shape, const store_identity& identity) const {
     pairs_header h;
-    h.identity = identity;
-    if (identity == std::array<std::uint64_t, 2>{}) {
-      std::random_device random;
-      for (std::uint64_t& w : h.identity) w = std::uint64_t{random()} << 32 | random();
-    }
+    h.identity = identity_or_drawn(identity);
     h.block_bytes = geometry_.block_bytes;
     h.chunk_blocks = shape.blocks;
     h.blocks = geometry_.blocks;
@@ -660,48 +652,17 @@ class records_in_pairs {
                       " of the layout, and this program reads version " + std::to_string(pairs_header::current_version),
                   "open them with the release of pmlab that wrote them");
     if (h.checksum != h.right_checksum()) damaged("the header");
-    if (h.block_bytes != geometry_.block_bytes || h.blocks != geometry_.blocks)
-      throw error("the chunk store on the " + name() + " was made for a drive of " + std::to_string(h.blocks) +
-                      " blocks of " + std::to_string(h.block_bytes) + " bytes, and it has " +
-                      std::to_string(geometry_.blocks) + " of " + std::to_string(geometry_.block_bytes),
-                  "open it with its own drive");
+    check_size("the chunk store on the " + name(), h.blocks, h.block_bytes, "it", geometry_);
   }
 
-  [[nodiscard]] drive_header read_header() {
-    const blocks::buffer block = blocks::read_block(device_, 0, blocks::stream::manifest);
-    drive_header there;
-    std::memcpy(static_cast<void*>(&there), block.data(), sizeof there);
-    return there;
-  }
-  void claim_drive(const pairs_header& h, bool format) {
-    const drive_header there = read_header();
-    if (there.magic == drive_header::right_magic && there.identity != h.identity && !format)
-      throw error("device " + device_.name() + " belongs to another chunk store",
-                  "open that store with its own records, or give the option format to lose its data");
+  [[nodiscard]] static drive_header header_for(const pairs_header& h) noexcept {
     drive_header header;
     header.version = drive_header::version_with_pairs;
     header.identity = h.identity;
-    header.block_bytes = geometry_.block_bytes;
+    header.block_bytes = h.block_bytes;
     header.chunk_blocks = h.chunk_blocks;
-    header.blocks = geometry_.blocks;
-    header.checksum = pmlab::checksum(&header, offsetof(drive_header, checksum));
-    blocks::buffer block(geometry_.block_bytes);
-    std::memcpy(block.data(), &header, sizeof header);
-    blocks::synchronous(device_).write_durable(0, block.bytes(), blocks::stream::manifest);
-  }
-  void check_drive(const pairs_header& h) {
-    const drive_header there = read_header();
-    if (there.magic != drive_header::right_magic || there.identity != h.identity)
-      throw error(
-          "device " + device_.name() + " is not the drive of the chunk store whose records the key-value device has",
-          "give the drive that this store was made on");
-    if (there.checksum != pmlab::checksum(&there, offsetof(drive_header, checksum)))
-      throw error("block 0 of device " + device_.name() + " is damaged", "restore the drive from a copy");
-    if (there.version != drive_header::version_with_pairs)
-      throw error("device " + device_.name() + " has version " + std::to_string(there.version) +
-                      " of the layout, and this program reads version " +
-                      std::to_string(drive_header::version_with_pairs),
-                  "open it with the release of pmlab that wrote it");
+    header.blocks = h.blocks;
+    return header;
   }
 
   Pairs& pairs_;

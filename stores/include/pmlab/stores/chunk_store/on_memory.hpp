@@ -5,28 +5,24 @@
 // words are always the newest ones and durable, and the operations of a container that tell these apart do nothing.
 #pragma once
 
-#include <pmlab/base/checksum.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/name.hpp>
-#include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/device.hpp>
-#include <pmlab/blocks/synchronous.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/stores/chunk_store/chunk.hpp>
+#include <pmlab/stores/chunk_store/drive_header.hpp>
 #include <pmlab/stores/chunk_store/index_region.hpp>
 #include <pmlab/stores/chunk_store/layout.hpp>
 #include <pmlab/stores/chunk_store/records.hpp>
 #include <pmlab/stores/chunk_store/session.hpp>
+#include <pmlab/stores/moment.hpp>
 #include <pmlab/sync/run_in_parallel.hpp>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,8 +49,8 @@ class records_in_memory {
 
   // Opens the records `name` in `medium`, or makes empty ones. `shape` is what a new store is to have, and then what it
   // has.
-  records_in_memory(Medium& medium, Device& device, chunk_shape& shape, const std::array<std::uint64_t, 2>& identity,
-                    bool format, std::string_view name)
+  records_in_memory(Medium& medium, Device& device, chunk_shape& shape, const store_identity& identity, bool format,
+                    std::string_view name)
       : medium_(medium),
         device_(device),
         geometry_(device.shape()),
@@ -179,34 +175,29 @@ class records_in_memory {
     return medium_.resolve(media::pointer<record>(place));
   }
 
-  [[nodiscard]] superblock* open_superblock(chunk_shape& shape, const std::array<std::uint64_t, 2>& given, bool format,
+  [[nodiscard]] superblock* open_superblock(chunk_shape& shape, const store_identity& given, bool format,
                                             std::string_view name) {
     constexpr std::size_t longest_name = media::root_name_limit - 2;
     check_name(name, longest_name, "a chunk store");
-    if (geometry_.blocks > hole || geometry_.blocks < std::uint64_t{shape.blocks} + 1)
-      throw error("device " + device_.name() + " has " + std::to_string(geometry_.blocks) + " blocks",
-                  "a chunk store needs at least one chunk and a block, and at most 2^32 - 2 blocks");
+    check_room(device_, shape);
     word& root = *medium_.named_root(name, layout_name, layout_version).word;
     if (root.load(std::memory_order_acquire) == 0) make_superblock(root, shape, given);
     auto* const super = medium_.resolve(media::pointer<superblock>(root.load(std::memory_order_acquire)));
     check_sizes(*super, shape);
     if (super->state.load(std::memory_order_acquire) == forming) {
-      claim_drive(*super, shape, format);
+      claim_drive(device_, header_for(*super), format, "pool");
       super->state.store(ready, std::memory_order_release);
       media::persist(medium_, super->state);
     }
-    check_drive(*super);
+    check_drive(device_, header_for(*super), "in " + medium_.name());
     return super;
   }
 
-  void make_superblock(word& root, const chunk_shape& shape, std::array<std::uint64_t, 2> identity) {
+  void make_superblock(word& root, const chunk_shape& shape, const store_identity& given) {
     publication change(medium_);
     auto* const made = media::create<superblock>(change);
     if (made == nullptr) throw error("no space for a chunk store in " + medium_.name(), "make the pool larger");
-    if (identity == std::array<std::uint64_t, 2>{}) {
-      std::random_device random;
-      for (std::uint64_t& w : identity) w = std::uint64_t{random()} << 32 | random();
-    }
+    const store_identity identity = identity_or_drawn(given);
     for (std::size_t i = 0; i < identity.size(); ++i) made->identity[i].store(identity[i], std::memory_order_relaxed);
     made->block_bytes.store(geometry_.block_bytes, std::memory_order_relaxed);
     made->chunk_blocks.store(shape.blocks, std::memory_order_relaxed);
@@ -229,57 +220,18 @@ class records_in_memory {
         merge > static_cast<std::uint32_t>(merge_policy::copy))
       throw error("the superblock of the chunk store in " + medium_.name() + " is damaged",
                   "restore the pool from a copy");
-    if (bytes != geometry_.block_bytes || blocks != geometry_.blocks)
-      throw error("the chunk store in " + medium_.name() + " was made for a drive of " + std::to_string(blocks) +
-                      " blocks of " + std::to_string(bytes) + " bytes, and device " + device_.name() + " has " +
-                      std::to_string(geometry_.blocks) + " of " + std::to_string(geometry_.block_bytes),
-                  "open it with its own drive");
+    check_size("the chunk store in " + medium_.name(), blocks, bytes, "device " + device_.name(), geometry_);
     shape = {static_cast<std::uint32_t>(chunk_of), ring, static_cast<merge_policy>(merge)};
   }
 
-  [[nodiscard]] drive_header read_header() {
-    const blocks::buffer block = blocks::read_block(device_, 0, blocks::stream::manifest);
-    drive_header header;
-    std::memcpy(static_cast<void*>(&header), block.data(), sizeof header);
-    return header;
-  }
-  [[nodiscard]] static std::uint64_t checksum_of(const drive_header& h) noexcept {
-    return pmlab::checksum(&h, offsetof(drive_header, checksum));
-  }
-  [[nodiscard]] static bool is_of(const superblock& super, const drive_header& h) noexcept {
-    return h.identity[0] == super.identity[0].load(std::memory_order_relaxed) &&
-           h.identity[1] == super.identity[1].load(std::memory_order_relaxed);
-  }
-
-  void claim_drive(const superblock& super, const chunk_shape& shape, bool format) {
-    const drive_header there = read_header();
-    const bool is_store = there.magic == drive_header::right_magic;
-    if (is_store && !is_of(super, there) && !format)
-      throw error("device " + device_.name() + " belongs to another chunk store",
-                  "open that store with its own pool, or give the option format to lose its data");
-    drive_header header;
-    for (std::size_t i = 0; i < header.identity.size(); ++i)
-      header.identity[i] = super.identity[i].load(std::memory_order_relaxed);
-    header.block_bytes = geometry_.block_bytes;
-    header.chunk_blocks = shape.blocks;
-    header.blocks = geometry_.blocks;
-    header.checksum = checksum_of(header);
-    blocks::buffer block(geometry_.block_bytes);
-    std::memcpy(block.data(), &header, sizeof header);
-    blocks::synchronous(device_).write_durable(0, block.bytes(), blocks::stream::manifest);
-  }
-
-  void check_drive(const superblock& super) {
-    const drive_header h = read_header();
-    if (h.magic != drive_header::right_magic || !is_of(super, h))
-      throw error("device " + device_.name() + " is not the drive of the chunk store in " + medium_.name(),
-                  "give the drive that this store was made on");
-    if (h.checksum != checksum_of(h))
-      throw error("block 0 of device " + device_.name() + " is damaged", "restore the drive from a copy");
-    if (h.version != drive_header::current_version)
-      throw error("device " + device_.name() + " has version " + std::to_string(h.version) +
-                      " of the layout, and this program reads version " + std::to_string(drive_header::current_version),
-                  "open it with the release of pmlab that wrote it");
+  [[nodiscard]] drive_header header_for(const superblock& super) const {
+    drive_header h;
+    for (std::size_t i = 0; i < h.identity.size(); ++i)
+      h.identity[i] = super.identity[i].load(std::memory_order_relaxed);
+    h.block_bytes = geometry_.block_bytes;
+    h.chunk_blocks = super.chunk_blocks.load(std::memory_order_relaxed);
+    h.blocks = geometry_.blocks;
+    return h;
   }
 
   Medium& medium_;

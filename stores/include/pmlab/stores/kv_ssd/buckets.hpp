@@ -36,7 +36,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace pmlab::stores::detail::kv_ssd {
 

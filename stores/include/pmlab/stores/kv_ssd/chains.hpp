@@ -27,8 +27,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace pmlab::stores::detail::kv_ssd {
@@ -226,12 +224,6 @@ class chains {
       const bool is_last = (slot + 1) % slots == 0;
       if (is_last || !index_.find(slot + 1)) static_cast<void>(index_.erase(slot));
     }
-  }
-  // Slots whose words are in local tables.
-  [[nodiscard]] std::uint64_t deferred_slots() const {
-    std::uint64_t n = 0;
-    for (const local_table& t : tables_) n += t.size();
-    return n;
   }
   [[nodiscard]] const index_counts& counts() const noexcept { return counts_; }
   // Calls visit(counts) for each local table.

@@ -11,7 +11,6 @@
 #include <pmlab/base/hash.hpp>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -102,7 +101,6 @@ class alignas(64) local_table {
   void for_each(Visit&& visit) const {
     for (const auto& [slot, place] : words_) visit(slot, place);
   }
-  [[nodiscard]] std::size_t size() const noexcept { return words_.size(); }
   [[nodiscard]] const local_counts& counts() const noexcept { return counts_; }
 
  private:

@@ -27,7 +27,6 @@
 #include <pmlab/stores/moment.hpp>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

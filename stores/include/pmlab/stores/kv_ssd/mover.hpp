@@ -133,12 +133,6 @@ class mover {
     no_room_at_ = not_empty_at_ = ~std::uint64_t{0};
   }
 
-  // The free superblocks, for checks while no operation runs.
-  [[nodiscard]] std::uint32_t free_superblocks() {
-    const std::scoped_lock lock(mutex_);
-    return core_.flash.free_count();
-  }
-
  private:
   using item = moved_record;
   // The records of a stream that are not on flash yet: they go to the end of its open superblock.

@@ -14,7 +14,6 @@
 #include <pmlab/stores/kv_ssd/options.hpp>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -196,9 +195,7 @@ class opening {
     if (made == nullptr || ring == nullptr)
       throw error("no space in " + medium_.name() + " for the memory of a key-value device",
                   "make the pool larger, or the write buffer smaller");
-    std::array<std::uint64_t, 2> identity = options.identity;
-    if (identity == std::array<std::uint64_t, 2>{})
-      for (std::uint64_t& w : identity) w = random_word();
+    const store_identity identity = identity_or_drawn(options.identity);
     const auto put = [](word& w, std::uint64_t value) { w.store(value, std::memory_order_relaxed); };
     for (std::size_t i = 0; i < identity.size(); ++i) put(made->identity[i], identity[i]);
     put(made->ring, medium_.locate(ring).word());

@@ -5,7 +5,6 @@
 
 #include <pmlab/base/requirements.hpp>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -80,7 +79,6 @@ class superblocks {
   void retire(std::uint32_t number) { states_[number] = state::retired; }
   [[nodiscard]] bool is_free(std::uint32_t number) const { return states_[number] == state::free; }
   [[nodiscard]] bool is_closed(std::uint32_t number) const { return states_[number] == state::closed; }
-  [[nodiscard]] bool is_retired(std::uint32_t number) const { return states_[number] == state::retired; }
 
   [[nodiscard]] std::uint32_t free_count() const {
     std::uint32_t n = 0;

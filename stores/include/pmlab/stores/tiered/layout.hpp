@@ -18,9 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <type_traits>
-#include <vector>
 
 namespace pmlab::stores::detail::tiered {
 

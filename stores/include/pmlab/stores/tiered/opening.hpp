@@ -4,6 +4,7 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/hash.hpp>
 #include <pmlab/blocks/synchronous.hpp>
+#include <pmlab/stores/moment.hpp>
 #include <pmlab/stores/tiered/drives.hpp>
 #include <pmlab/stores/tiered/manifest.hpp>
 #include <pmlab/stores/tiered/options.hpp>
@@ -14,7 +15,6 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <random>
 #include <string>
 
 namespace pmlab::stores::detail::tiered {
@@ -68,11 +68,7 @@ template <blocks::device Device, class Memory>
   memory.check_free(options.format);
   const placement_table table = table_of(options.place, staging.has_value());
   drive_header h;
-  h.store = options.identity;
-  if (h.store == identity{}) {
-    std::random_device source;
-    for (std::uint64_t& part : h.store) part = std::uint64_t{source()} << 32 | source();
-  }
+  h.store = identity_or_drawn(options.identity);
   h.segment_bytes = options.segment_bytes;
   h.manifest_bytes = options.manifest_bytes;
   h.page_bytes = options.page_bytes;

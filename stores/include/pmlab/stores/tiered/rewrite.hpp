@@ -16,7 +16,6 @@
 #include <pmlab/stores/tiered/value_reader.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -25,7 +24,6 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
