@@ -17,9 +17,9 @@
 // How the replica is updated is an option, not a type: an adaptive index switches between both ways at run time.
 //
 // Thread safety: any operation from any number of threads (`check`, `stats`, `size`, `for_each`: no concurrent writer).
-// Progress: writers exclude each other by stripe of keys, and wait when a queue is full. Point reads never wait, except
-// for a writer of the same stripe if the hash is the primary and updates are not asynchronous. Scans of a replica wait
-// until the changes queued before are applied, and help with that.
+// Progress: writers exclude each other by stripe of keys, and wait when a queue is full, but never for memory (H8).
+// Point reads never wait, except for a writer of the same stripe if the hash is the primary and updates are not
+// asynchronous. Scans of a replica wait until the changes queued before are applied, and help with that.
 //
 // Durability: the primary's. Every result, from either half, was made durable by the primary before.
 //
@@ -47,6 +47,10 @@
 //   H7  A replica in a durable medium is marked as one before an entry is in it, and no marked half is opened as the
 //       primary: it may lack changes, and the other half would lose them. (With a name in the options the names of the
 //       roots do the same.)
+//   H8  No thread waits for memory. A change that the primary has made, and for which the replica has none, goes into
+//       the queue; a writer or a scan that needs it applied, and has no memory for that, throws before it has changed
+//       anything. If the queue is full of such changes: (tree) the stripe stays unsettled, and its keys are read from
+//       the tree; (hash) the tree is no replica any more, and scans and changes say so.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -157,7 +161,8 @@ class hybrid_index {
                                              [this](const auto some, const auto found) { find_some(some, found); });
   }
 
-  // Fills `out` with the entries whose keys are >= from, ascending; returns their number. See options::scan.
+  // Fills `out` with the entries whose keys are >= from, ascending; returns their number. See options::scan. Throws
+  // std::bad_alloc, and pmlab::error if the tree is the replica and there was no memory for it.
   std::size_t scan(key_type from, std::span<indexes::entry> out) {
     if constexpr (!hash_is_primary) {
       return tree_.scan(from, out);
@@ -212,9 +217,10 @@ class hybrid_index {
     std::unique_lock lock(mutex_);
     rebuilt_.wait(lock, [this] { return !is_rebuilding_; });
     if (hash_is_primary && !is_complete())
-      throw error("there was no memory to build the tree of the hybrid index", "free some, and open it again");
+      throw error("there was no memory for the tree of the hybrid index", "free some, and open it again");
   }
-  // Waits until every change that was queued before is in the replica.
+  // Waits until every change that was queued before is in the replica. Throws std::bad_alloc: there is no memory to
+  // help with that.
   void settle() const { updaters_.settle(); }
 
   // Rebuilds the hash from the tree in the background, after it was incomplete (H6) and there is memory again. With
@@ -402,8 +408,9 @@ class hybrid_index {
     if (!watch_.is_asynchronous() && !s.has_queued()) {
       prefetch_replica(c.key);
       const outcome answer = operation();
-      if (has_changed(answer)) change_replica_at_last(c);  // H2
+      const bool is_made = !has_changed(answer) || has_changed_replica(c);  // H2
       if (answer == outcome::erased) note_erased(number);
+      if (!is_made) leave_to_queue(c, number, held);
       return answer;
     }
     detail::updaters::ticket place(updaters_, number);  // H3
@@ -415,9 +422,12 @@ class hybrid_index {
     return answer;
   }
 
-  // Prefetches for the change of the replica, while the primary works.
+  // Prefetches for the change of the replica, while the primary works. Without memory for it that is left out.
   void prefetch_replica([[maybe_unused]] key_type key) {
-    if constexpr (!hash_is_primary && requires { hash_.prefetch_find(key); }) hash_.prefetch_find(key);
+    if constexpr (!hash_is_primary && requires { hash_.prefetch_find(key); }) try {
+        hash_.prefetch_find(key);
+      } catch (const std::bad_alloc&) {
+      }
   }
 
   void note_erased([[maybe_unused]] std::size_t stripe) noexcept {
@@ -425,8 +435,8 @@ class hybrid_index {
   }
 
   // By the one who may change the key now: its writer, who found nothing queued, or who empties its queue. Throws
-  // std::bad_alloc only of an erasure, of which nothing was done then: it needs memory if it is the thread's first call
-  // of the replica.
+  // std::bad_alloc only where the replica has to lose a key, which it has still then: that needs memory if it is the
+  // thread's first call of the replica.
   void change_replica(const change& c) {
     if constexpr (hash_is_primary)
       change_tree(c);
@@ -434,14 +444,22 @@ class hybrid_index {
       change_hash(c);
   }
 
-  // The primary has changed already: the replica must. An erasure waits until there is memory for it.
-  void change_replica_at_last(const change& c) {
-    for (sync::backoff wait;; wait.pause()) {
-      try {
-        return change_replica(c);
-      } catch (const std::bad_alloc&) {
-      }
+  // False: there is no memory for it, and nothing was done.
+  bool has_changed_replica(const change& c) {
+    try {
+      change_replica(c);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
     }
+  }
+
+  // The primary has changed already, and this thread has no memory to change the replica (H8).
+  [[gnu::noinline]] void leave_to_queue(const change& c, std::size_t number, detail::held_stripe& held) {
+    detail::updaters::ticket place(updaters_, number, std::nothrow);
+    if (!place.is_there() && hash_is_primary) return lose_space();
+    held.unlock_queued();
+    if (place.is_there()) place.publish(c);
   }
 
   // Without memory for the change, the replica has no space for it (H6).
@@ -629,6 +647,11 @@ indexes::check_report hybrid_index<Hash, Tree, Primary>::check() const {
   the_replica().for_each([&](key_type key, value_type value) {
     ++in_replica;
     const std::optional<value_type> held = the_primary().find(key);
+    // Nothing is queued, and so the stripe is never settled again (H8).
+    if (!held && !hash_is_primary && stripes_[stripes_.number_of(key)].has_queued()) {
+      --in_replica;
+      return;
+    }
     const bool is_above = std::any_of(above.begin(), above.end(), [&](const auto& e) { return e.key == key; });
     if (!held) differs(key, "is not in the other half");
     if (held && *held != value && !is_above) differs(key, "has another value in the other half");

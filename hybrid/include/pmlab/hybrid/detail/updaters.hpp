@@ -4,7 +4,8 @@
 // are applied in the order in which the primary made them; of those in one batch, the last one alone.
 //
 // No thread waits idly for an updater: a writer whose queue is full, and a scan that needs all changes, apply batches
-// themselves. Nothing is dropped while the index is open.
+// themselves. One that finds no memory for that gets std::bad_alloc, and nobody waits for memory. Nothing is dropped
+// while the index is open.
 #pragma once
 
 #include <pmlab/hybrid/detail/change.hpp>
@@ -18,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -56,36 +58,47 @@ class updaters {
   // A place in the queue of a stripe, taken when it is made. Filled with "nothing" unless something else is published.
   class ticket {
    public:
-    ticket(updaters& owner, std::size_t stripe) : lane_(*owner.lanes_[stripe % owner.lanes_.size()]) {
+    // Throws std::bad_alloc: the queue is full, and there is no memory to apply what is in it. No place is taken then.
+    ticket(updaters& owner, std::size_t stripe) : ticket(owner, stripe, std::nothrow) {
+      if (!is_there()) throw std::bad_alloc();
+    }
+    // In place of the exception: `is_there` is false.
+    ticket(updaters& owner, std::size_t stripe, std::nothrow_t /*only_if_there_is_room*/)
+        : lane_(*owner.lanes_[stripe % owner.lanes_.size()]) {
       place_ = lane_.queue.reserve();
-      if (!lane_.queue.has_room(place_)) owner.wait_for_room(lane_, place_);
+      if (!lane_.queue.has_room(place_)) is_open_ = owner.wait_for_room(lane_, place_);
     }
     ticket(const ticket&) = delete;
     ticket& operator=(const ticket&) = delete;
     ~ticket() {
-      if (!published_) lane_.queue.publish(place_, {});
+      if (is_open_) lane_.queue.publish(place_, {});
     }
+    // Until something is published.
+    [[nodiscard]] bool is_there() const noexcept { return is_open_; }
+    // REQUIRES: it is there.
     void publish(const change& c) noexcept {
       lane_.queue.publish(place_, c);
-      published_ = true;
+      is_open_ = false;
     }
 
    private:
     lane& lane_;
     std::uint64_t place_;
-    bool published_ = false;
+    bool is_open_ = true;
   };
 
   // Waits until, of the places taken before this call, at most `may_wait` of each queue are not yet applied. Returns
-  // false if there was nothing to wait for.
+  // false if there was nothing to wait for. Throws std::bad_alloc: there is no memory to apply them.
   bool settle(std::uint64_t may_wait = 0) {
     bool waited = false;
     for (const auto& l : lanes_) {
-      const std::uint64_t reserved = l->queue.reserved();
+      std::uint64_t reserved = l->queue.reserved();
       if (reserved <= may_wait) continue;
-      for (sync::backoff wait; l->applied.load(std::memory_order_acquire) < reserved - may_wait;) {
+      for (sync::backoff wait; l->applied.load(std::memory_order_acquire) + may_wait < reserved;) {
         waited = true;
-        if (help(*l) == 0) wait.pause();
+        const progress made = help(*l);
+        reserved = std::min(reserved, made.reserved);
+        if (made.changes == 0) wait.pause();
       }
     }
     return waited;
@@ -136,28 +149,41 @@ class updaters {
     clock::time_point since;
   };
 
-  [[gnu::noinline]] void wait_for_room(lane& l, std::uint64_t place) {
+  // What a thread has done for a queue.
+  struct progress {
+    std::size_t changes = 0;                                             // applied
+    std::uint64_t reserved = std::numeric_limits<std::uint64_t>::max();  // if none waits: places ever taken
+  };
+
+  // True: there is room for `place`. False: there is no memory to make some, and the place is given back. If a later
+  // place was taken meanwhile, that is given back first, unless its thread has memory, and makes room for both.
+  [[nodiscard, gnu::noinline]] bool wait_for_room(lane& l, std::uint64_t place) {
     l.writer_waits.fetch_add(1, std::memory_order_relaxed);
-    for (sync::backoff wait; !l.queue.has_room(place);)
-      if (help(l) == 0) wait.pause();
-  }
-
-  std::size_t help(lane& l) {
-    const std::unique_lock lock(l.draining, std::try_to_lock);
-    if (!lock.owns_lock()) return 0;
-    try {
-      return drain(l);
-    } catch (const std::bad_alloc&) {
-      return 0;  // the batch stays under way: this thread, or another one, continues it later
+    for (sync::backoff wait; !l.queue.has_room(place);) {
+      bool is_idle = true;
+      try {
+        is_idle = help(l).changes == 0;
+      } catch (const std::bad_alloc&) {
+        // A batch that was taken has made room, also if it is not applied.
+        if (!l.queue.has_room(place) && l.queue.give_back(place)) return false;
+      }
+      if (is_idle) wait.pause();
     }
+    return true;
   }
 
-  // Takes a batch and sorts it, with `draining` held. Returns the number of its changes.
-  std::size_t take_batch(lane& l) {
+  // Throws std::bad_alloc: the batch stays under way, and this thread, or another one, continues it later.
+  progress help(lane& l) {
+    const std::unique_lock lock(l.draining, std::try_to_lock);
+    return lock.owns_lock() ? drain(l) : progress{};
+  }
+
+  // Takes a batch and sorts it, with `draining` held.
+  progress take_batch(lane& l) {
     const std::size_t count = l.queue.take(l.batch);
     const std::uint64_t before = l.applied.load(std::memory_order_relaxed);
     const std::uint64_t reserved = l.queue.reserved();
-    if (count == 0) return 0;
+    if (count == 0) return {0, reserved};
     if (l.awaited == 0) {
       l.awaited = reserved;
       l.since = clock::now();
@@ -172,14 +198,14 @@ class updaters {
     l.end = end;
     l.counts.queued += static_cast<std::uint64_t>(end - first);
     l.counts.deepest = std::max(l.counts.deepest, reserved - before);
-    return count;
+    l.taken = count;
+    return {count};
   }
 
-  // Applies one batch, or the rest of one whose last change threw, with `draining` held. Returns how many changes it
-  // had.
-  std::size_t drain(lane& l) {
-    if (l.taken == 0) l.taken = take_batch(l);
-    if (l.taken == 0) return 0;
+  // Applies one batch, or the rest of one whose last change threw, with `draining` held.
+  progress drain(lane& l) {
+    if (l.taken == 0)
+      if (const progress taken = take_batch(l); taken.changes == 0) return taken;
     for (; l.next != l.end; ++l.next) {
       const auto c = l.next;
       const auto end = l.end;
@@ -196,7 +222,17 @@ class updaters {
       l.counts.longest_lag_ns = std::max(l.counts.longest_lag_ns, static_cast<std::uint64_t>(waited));
       l.awaited = 0;
     }
-    return count;
+    return {count};
+  }
+
+  template <class Work>
+  static bool has_memory_for(Work&& work) {
+    try {
+      work();
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
   }
 
   // Every `step`th queue from the `first` on. A queue that another thread is emptying is skipped.
@@ -204,12 +240,10 @@ class updaters {
     constexpr unsigned looks_before_rest = 64;
     for (unsigned idle = 0; !closing_.load(std::memory_order_acquire);) {
       std::size_t done = 0;
-      try {
-        begin_();
-        for (std::size_t i = first; i < lanes_.size(); i += step) done += help(*lanes_[i]);
-      } catch (const std::bad_alloc&) {
-        // `begin` found no memory: it is tried again.
-      }
+      // Without memory for `begin`, or for a change, it is tried again.
+      if (has_memory_for(begin_))
+        for (std::size_t i = first; i < lanes_.size(); i += step)
+          has_memory_for([&] { done += help(*lanes_[i]).changes; });
       if (done != 0) {
         idle = 0;
       } else if (++idle < looks_before_rest) {
