@@ -37,7 +37,9 @@ class ReleaseTest(unittest.TestCase):
         script = f'umask {umask}; mkdir -p "$1"; tar -C "$2" --null -T - -c | tar -C "$1" --no-same-permissions -x'
         subprocess.run(["bash", "-euc", script, "clone", str(tree), str(SOURCE)], input="\0".join(files).encode(), check=True)
         changelog = tree / "CHANGELOG.md"
-        changelog.write_text(changelog.read_text().replace("## Unreleased", f"## {VERSION} - 2000-01-01", 1))
+        changes = changelog.read_text()
+        if f"\n## {VERSION}" not in changes:  # it is not released yet
+            changelog.write_text(changes.replace("## Unreleased", f"## {VERSION} - 2000-01-01", 1))
         when = {"GIT_AUTHOR_DATE": "@946684800 +0000", "GIT_COMMITTER_DATE": "@946684800 +0000"}
         for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "a commit"]):
             run("git", "-C", tree, *words, env={**os.environ, **PERSON, **when})
