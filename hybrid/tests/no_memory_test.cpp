@@ -140,7 +140,7 @@ TYPED_TEST(hybrid_without_memory, a_writer_of_a_full_queue_throws_and_changes_no
       for (; made < 4; ++made) EXPECT_EQ(index.upsert(queued + 1, made), outcome::updated);
     });
     if (made != 0) this->expected[queued + 1] = made - 1;
-    // Its place has come back: with memory all goes on.
+    // Its place is free again: with memory all goes on.
     EXPECT_EQ(index.update(keys - 1, queued), outcome::updated);
     this->expected[keys - 1] = queued;
   }

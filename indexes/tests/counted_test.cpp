@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <limits>
 #include <optional>
+#include <ostream>
 #include <span>
 #include <string>
 
@@ -46,8 +47,16 @@ using woart = indexes::woart<counted_medium>;
 using skip_list = indexes::skip_list<counted_medium>;
 using skip_list_pm = indexes::skip_list_pm<counted_medium>;
 
-// The suite `suite` has a test for each row of its table; a row names its index, and has a function for its type.
+// A test is named by its row in a table; a row has the name of its index.
 template <class Row>
+concept table_row = requires(const Row& row) {
+  row.index;
+};
+template <table_row Row>
+void PrintTo(const Row& row, std::ostream* out) {
+  *out << row.index;
+}
+template <table_row Row>
 struct row_name {
   std::string operator()(const testing::TestParamInfo<Row>& row) const { return row.param.index; }
 };

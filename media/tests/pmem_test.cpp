@@ -121,6 +121,7 @@ namespace {
 
 using namespace pmlab;
 using tests::message_of;
+using tests::says;
 using pool = media::pmem;
 
 constexpr std::uint64_t pool_bytes = 32 << 20;

@@ -1259,7 +1259,6 @@ TEST(KvDevice, serves_threads_while_it_collects) {
 // ---- bad input
 
 TEST_F(KvSmallDevice, refuses_bad_input_by_name) {
-  const auto says = [](const std::string& message, const char* part) { EXPECT_PRED2(says, message, part); };
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{3}, std::size_t{256}}) {
     const std::string key(bytes, 'k');
     const std::string part = "a key of " + std::to_string(bytes) + " bytes; this device has keys of 4 to 255 bytes";
@@ -1307,7 +1306,6 @@ TEST(KvDevice, refuses_a_flash_that_is_not_its_own) {
   const auto message = [&](media::dram& with, flash& of, const stores::kv_options& options = small) {
     return message_of([&] { static_cast<void>(device::open(with, of, options)); });
   };
-  const auto says = [](const std::string& text, const char* part) { EXPECT_PRED2(says, text, part); };
   flash empty(1, small_flash);
   EXPECT_PRED2(says, message(memory, empty), "it has no header");
   flash truncated(1, blocks::geometry{.blocks = 1999, .block_bytes = 512});

@@ -19,8 +19,8 @@ template <class Action>
   return {};
 }
 
-[[nodiscard]] inline bool says(const std::string& message, std::string_view part) {
-  return message.find(part) != std::string::npos;
+[[nodiscard]] inline bool says(std::string_view message, std::string_view part) {
+  return message.find(part) != std::string_view::npos;
 }
 
 }  // namespace pmlab::tests

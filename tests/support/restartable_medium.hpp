@@ -66,8 +66,8 @@ class mapping {
 // The content of a medium that a copy has: all stores, or those that were flushed and fenced.
 enum class surviving { all, durable };
 
-// Thread safety: as a medium's, without `watch`. The durable content is for one thread's run: others may read, and flush
-// and fence what they depend on.
+// Thread safety: as a medium's, without `watch`. The durable content is for one thread's run: others may read, flush
+// and fence.
 class restartable_medium {
  public:
   static constexpr bool durable = true;

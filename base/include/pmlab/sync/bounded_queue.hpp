@@ -2,7 +2,7 @@
 //
 // A thread puts in by either of two ways. `push` gives up where the queue is full: for items that may be dropped.
 // `reserve` takes a position in any case, which `publish` fills in once it has room: for items whose order is decided
-// before they are known. Who cannot wait for room may give the newest position back.
+// before they are known. A thread that cannot wait for room may return the newest position.
 //
 // Progress: `push` is lock-free, `reserve` and `publish` are wait-free. The taking thread finds nothing behind a
 // position that is taken and not filled in yet.
@@ -65,7 +65,7 @@ class bounded_queue {
 
   // The next position. The caller must `publish` an item there, as soon as `has_room` is true for it.
   [[nodiscard]] std::uint64_t reserve() noexcept { return tail_.fetch_add(1, std::memory_order_acq_rel); }
-  // Takes back `reserve`, if no later position was given out since. False: one was, and `position` must be published.
+  // Undoes `reserve`, if no later position was given out since. False: one was, and `position` must be published.
   [[nodiscard]] bool give_back(std::uint64_t position) noexcept {
     std::uint64_t tail = position + 1;
     return tail_.compare_exchange_strong(tail, position, std::memory_order_acq_rel);
@@ -110,7 +110,7 @@ class bounded_queue {
     return places_[position & mask_].turn.load(std::memory_order_acquire) != position + 1;
   }
 
-  // Positions that `push` and `reserve` ever gave out, without those that came back.
+  // Positions that `push` and `reserve` ever gave out, without those that were returned.
   [[nodiscard]] std::uint64_t reserved() const noexcept { return tail_.load(std::memory_order_acquire); }
   // Items popped so far.
   [[nodiscard]] std::uint64_t taken() const noexcept { return head_.load(std::memory_order_acquire); }

@@ -50,7 +50,7 @@
 //   H8  No thread waits for memory. A change that the primary has made, and for which the replica has none, goes into
 //       the queue; a writer or a scan that needs it applied, and has no memory for that, throws before it has changed
 //       anything. If the queue is full of such changes: (tree) the stripe stays unsettled, and its keys are read from
-//       the tree; (hash) the tree is no replica any more, and scans and changes say so.
+//       the tree; (hash) the tree is no replica any more, and scans and changes throw.
 #pragma once
 
 #include <pmlab/base/error.hpp>

@@ -146,8 +146,9 @@ class tiered {
   };
 
   // Walks a range: next() before each key; false: the end. The store outlives it. It holds memory and segments of its
-  // moment, and up to 128 KB of values behind the last one. Throws pmlab::error: the drive fails, a page or value is
-  // damaged. The next call goes on: behind the key whose value it was, which key() names then, or where it was.
+  // moment, up to 128 KB behind the last value, and the blocks around up to 16 values ahead: of 256 KB, and one value
+  // more. Throws pmlab::error: the drive fails, a page or value is damaged; std::bad_alloc. The next call goes on:
+  // behind the key whose value it was, which key() names then, or where it was.
   class cursor_handle {
    public:
     // To the next key; false: there is none.

@@ -4,8 +4,8 @@
 // are applied in the order in which the primary made them; of those in one batch, the last one alone.
 //
 // No thread waits idly for an updater: a writer whose queue is full, and a scan that needs all changes, apply batches
-// themselves. One that finds no memory for that gets std::bad_alloc, and nobody waits for memory. Nothing is dropped
-// while the index is open.
+// themselves. A thread that finds no memory for that gets std::bad_alloc: no thread waits for memory. No change is
+// dropped while the index is open.
 #pragma once
 
 #include <pmlab/hybrid/detail/change.hpp>
@@ -155,8 +155,8 @@ class updaters {
     std::uint64_t reserved = std::numeric_limits<std::uint64_t>::max();  // if none waits: places ever taken
   };
 
-  // True: there is room for `place`. False: there is no memory to make some, and the place is given back. If a later
-  // place was taken meanwhile, that is given back first, unless its thread has memory, and makes room for both.
+  // True: there is room for `place`. False: there is no memory to make some, and the place is returned. If a later
+  // place was taken meanwhile, that is returned first, unless its thread has memory, and makes room for both.
   [[nodiscard, gnu::noinline]] bool wait_for_room(lane& l, std::uint64_t place) {
     l.writer_waits.fetch_add(1, std::memory_order_relaxed);
     for (sync::backoff wait; !l.queue.has_room(place);) {
