@@ -15,6 +15,7 @@
 #include <ctime>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace pmlab::store_bench {
@@ -89,7 +90,11 @@ class emulated_device final : private owned_account, public detail::modelled_dev
 class file_on_disk {
  public:
   file_on_disk(std::string path, const store_device_options& options) : path_(std::move(path)) {
-    const bool exists = std::filesystem::exists(path_);
+    std::error_code failure;
+    const std::filesystem::file_status status = std::filesystem::status(path_, failure);
+    if (status.type() == std::filesystem::file_type::none)
+      throw error("cannot reach " + path_ + ": " + failure.message(), "check the path and its permissions");
+    const bool exists = std::filesystem::exists(status);
     if (exists && !options.overwrite)
       throw error(path_ + " exists, and this run writes to it",
                   "give --overwrite if its content is not needed, or name a new file");

@@ -1,10 +1,14 @@
 // Lists on the command line: "a,b,c".
 #pragma once
 
+#include <pmlab/base/error.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace pmlab::bench {
 
@@ -22,6 +26,14 @@ template <class Parse>
 
 [[nodiscard]] inline std::vector<std::string> words_of(const std::string& list) {
   return list_of(list, [](const std::string& word) { return word; });
+}
+
+// Throws pmlab::error if two values of an option are alike: both would be measured, under one name.
+template <class Value>
+void refuse_twice(const std::vector<Value>& values, const std::string& option) {
+  for (auto value = values.begin(); value != values.end(); ++value)
+    if (std::find(values.begin(), value, *value) != value)
+      throw error(fmt::format("{} names {} twice", option, *value), "name each once");
 }
 
 }  // namespace pmlab::bench

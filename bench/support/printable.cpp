@@ -50,6 +50,8 @@ std::string printable(std::string_view name) {
   return as_it_is == name && name_of_printable(name) == name ? as_it_is : shown(name, "\\\\");
 }
 
+std::string one_line(std::string_view text) { return shown(text, "\\"); }
+
 std::string name_of_printable(std::string_view text) {
   constexpr std::size_t escaped_byte = 4;
   std::string name;

@@ -11,6 +11,9 @@ namespace pmlab {
 // as \xNN. A name that has such bytes, or looks as if, has \\ for each backslash.
 [[nodiscard]] std::string printable(std::string_view name);
 
+// A text for one line of a terminal, as above, but each backslash stays one: names in the text may be escaped already.
+[[nodiscard]] std::string one_line(std::string_view text);
+
 // The name that printable() has made into this text. Other text stays as it is.
 [[nodiscard]] std::string name_of_printable(std::string_view text);
 

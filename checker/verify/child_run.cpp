@@ -2,6 +2,7 @@
 #include "checker/verify/child_run.hpp"
 #include "checker/simulator/machine/call_stack.hpp"
 #include "checker/simulator/machine/code_address.hpp"
+#include "checker/simulator/machine/host_refusal.hpp"
 #include "checker/simulator/machine/real.hpp"
 #include "checker/verify/complete_explorer.hpp"
 #include "checker/verify/crash_explorer.hpp"
@@ -295,7 +296,7 @@ void run_rounds(const subject& kind, const std::function<bool(std::uint64_t, rou
       rounds->run(options);
     }
   } catch (const std::exception& e) {
-    end_child(std::string("an operation throws: ") + e.what());
+    end_child(std::string("an operation throws: ") + thrown_text(e));
   }
 }
 
@@ -307,6 +308,12 @@ void end_unable(const std::string& problem, const std::string& remedy) {
   board->text.put(problem);
   board->remedy.put(remedy);
   ::_exit(unable_status);
+}
+
+std::string thrown_text(const std::exception& e) {
+  const auto* const refusal = dynamic_cast<const simulator::host_refusal*>(&e);
+  if (refusal != nullptr) end_unable(refusal->problem(), refusal->remedy());
+  return e.what();
 }
 
 namespace {

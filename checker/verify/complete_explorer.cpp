@@ -355,7 +355,7 @@ void complete_explorer::open(const simulator::block_table::extents& allocated, c
       machine.quietly([&] { wrong = found; });
     } catch (const std::exception& e) {
       machine.quietly(
-          [&] { wrong = std::string("the crash state cannot be opened, or an operation throws: ") + e.what(); });
+          [&] { wrong = std::string("the crash state cannot be opened, or an operation throws: ") + thrown_text(e); });
     }
   });
   machine.tell(nullptr);

@@ -7,6 +7,7 @@
 #include "checker/verify/choices.hpp"
 #include "checker/verify/crashed_process.hpp"
 #include "checker/verify/drive_set.hpp"
+#include "checker/verify/unable.hpp"
 #include <pmlab/base/hash.hpp>
 
 #include <algorithm>
@@ -74,7 +75,7 @@ class crash_explorer::recovery_crasher final : public simulator::persistence_obs
           simulator::the_machine().watch(true);
         });
       } catch (const std::exception& e) {
-        if (wrong_.empty()) wrong_ = std::string("recovery throws: ") + e.what();
+        if (wrong_.empty()) wrong_ = std::string("recovery throws: ") + thrown_text(e);
       }
     });
     observe(nullptr);
@@ -289,7 +290,7 @@ std::string crash_explorer::while_it_opens(const opened_state& state, Work&& wor
   try {
     wrong = work();
   } catch (const std::exception& e) {
-    wrong = std::string("the crash state cannot be opened, or an operation throws: ") + e.what();
+    wrong = std::string("the crash state cannot be opened, or an operation throws: ") + thrown_text(e);
   }
   explorer_that_opens = nullptr;
   simulator::the_machine().borrow_watchers_storage(false);
@@ -323,7 +324,7 @@ std::string crash_explorer::judge_in_copy(std::uint64_t& steps) {
   try {
     wrong = judge_.judge_on_machine(options_, random_);
   } catch (const std::exception& e) {
-    wrong = std::string("the crash state cannot be opened, or an operation throws: ") + e.what();
+    wrong = std::string("the crash state cannot be opened, or an operation throws: ") + thrown_text(e);
   }
   machine.watch(false);
   steps = machine.steps();

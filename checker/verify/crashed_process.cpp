@@ -89,7 +89,7 @@ void recover_from(simulator::persistent_memory& memory, std::span<const std::uin
     wrong = recover();
     machine.watch(false);
   } catch (const std::exception& e) {
-    wrong = std::string("recovery, or an operation after it, throws: ") + e.what();
+    wrong = std::string("recovery, or an operation after it, throws: ") + thrown_text(e);
   }
   end_child(wrong);
 }

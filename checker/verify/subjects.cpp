@@ -63,6 +63,12 @@ std::filesystem::path object_folder() {
 std::filesystem::path object_of(const std::string& name) { return object_folder() / (name + ".so"); }
 std::filesystem::path image_object_of(const std::string& name) { return object_folder() / "images" / (name + ".so"); }
 
+// False, too: the name is too long to be a file's.
+bool is_there(const std::filesystem::path& object) {
+  std::error_code failed;
+  return std::filesystem::exists(object, failed);
+}
+
 // Throws pmlab::error: it is not loadable, or registers nothing. `apart`: what it registers goes there.
 void load_object(const std::filesystem::path& path, subject* apart = nullptr) {
   last_registered() = {.object = path.string(), .apart = apart};
@@ -84,7 +90,7 @@ const combination& find_combination(const std::string& name) {
   for (bool loaded = false;; loaded = true) {
     for (const combination& c : combinations())
       if (c.name == name) return c;
-    if (loaded || !std::filesystem::exists(object_of(name)))
+    if (loaded || !is_there(object_of(name)))
       throw error("nothing is called " + name + "(...)",
                   "write cache(INDEX,...), hybrid(hash=INDEX@pmem,tree=INDEX@dram) or an index's name");
     load_object(object_of(name));
@@ -167,8 +173,7 @@ std::string load_subject(const std::string& path) {
   load_object(path);
   const std::string name = last_registered().subject;
   // Half of a subject of this program, compiled in another way: images are opened as usual.
-  if (const subject* const s = find(name);
-      s != nullptr && !opens_images(*s) && std::filesystem::exists(image_object_of(name)))
+  if (const subject* const s = find(name); s != nullptr && !opens_images(*s) && is_there(image_object_of(name)))
     load_object(image_object_of(name));
   return name;
 }
@@ -178,7 +183,7 @@ const subject& find_subject(std::string_view name) {
   if (const subject* const found = find(name)) return *found;
   if (!given.arguments.empty() || !given.options.empty()) return combine(std::string(name), given);
   const std::filesystem::path object = object_of(std::string(name));
-  if (std::filesystem::exists(object) && std::filesystem::exists(image_object_of(object.stem().string()))) {
+  if (is_there(object) && is_there(image_object_of(object.stem().string()))) {
     load_subject(object.string());
     return *find(name);
   }

@@ -1,12 +1,17 @@
 // The end of a campaign that cannot judge its subject: bad input, and no verdict.
 #pragma once
 
+#include <exception>
 #include <string>
 
 namespace pmlab::verify {
 
 // In a process of a campaign: ends it, and the campaign with it. `problem` may hold code addresses in braces.
 [[noreturn]] void end_unable(const std::string& problem, const std::string& remedy);
+
+// The text of an exception that came out of the code that is verified. A host_refusal is no deed of that code: it ends
+// the process as end_unable does.
+[[nodiscard]] std::string thrown_text(const std::exception& e);
 
 // The status of a process that end_unable has ended. One that waits for it ends with it, too.
 inline constexpr int unable_status = 4;

@@ -13,6 +13,7 @@ import traceback
 from . import errors, processes
 from .describe import describe
 from .spelling import nearest
+from .texts import one_line
 
 COMMANDS = ("run", "merge", "claims", "report", "compare")
 
@@ -22,7 +23,7 @@ def _complain(problem):
     # As the C++ commands: https://no-color.org.
     if sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") not in ("", "dumb"):
         label = f"\033[1;31m{label}\033[0m"
-    print(f"{label} {problem}", file=sys.stderr)
+    print(f"{label} {one_line(problem)}", file=sys.stderr)
 
 
 def _dispatch(arguments):

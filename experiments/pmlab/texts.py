@@ -79,7 +79,20 @@ def read_text(path, what):
 
 def printable(text):
     r"""Bytes of a path that are no UTF-8, which Python has as lone surrogates, as \xNN."""
-    return re.sub("[\ud800-\udfff]", lambda c: f"\\x{ord(c[0]) & 0xff:02x}", str(text))
+    return re.sub("[\ud800-\udfff]", _escaped, str(text))
+
+
+def one_line(text):
+    r"""For one line of a terminal: as above, and control characters as \xNN. A very long text lacks its middle."""
+    text = str(text)
+    most, kept = 4096, 1000
+    if len(text) > most:
+        text = f"{text[:kept]} [... {len(text) - 2 * kept} characters ...] {text[-kept:]}"
+    return re.sub("[\ud800-\udfff\\x00-\\x1f\\x7f]", _escaped, text)
+
+
+def _escaped(character):
+    return f"\\x{ord(character[0]) & 0xff:02x}"
 
 
 def _cannot_write(path, reason, remedy):
@@ -132,8 +145,14 @@ def check_writable(path):
         if os.path.exists(path) and not os.path.isfile(path):
             if not os.access(path, os.W_OK):
                 raise _cannot_write(path, "Permission denied", "check its permissions")
-            if _is_full_device(os.stat(path)):
+            status = os.stat(path)
+            if _is_full_device(status):
                 raise _cannot_write(path, "No space left on device", "name a file")
+            if stat.S_ISSOCK(status.st_mode):
+                raise _cannot_write(path, "it is a socket", "name a file")
+            if stat.S_ISCHR(status.st_mode):
+                # One may be there and refuse to be opened, as /dev/tty does without a terminal.
+                os.close(os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK))
             return
         if not os.path.isdir(folder):
             raise _cannot_write(path, f"there is no folder {printable(folder)}", "make it first")

@@ -312,6 +312,9 @@ suite_report run_suite(const run_options& options, const suite& s, bench::progre
       report, s, options.medium.text(), shown,
       [&](const bench_case& c) { return weight_of(c, options.medium.simulated); },
       [&](const bench_case& c) { return measuring.measure(c); }, start);
+  // Before the first figure it is about what was asked for: a path, more memory than there is.
+  if (report.failure && std::ranges::all_of(report.results, [](const case_result& r) { return r.skipped.has_value(); }))
+    throw error(*report.failure, "");
   report.remarks = measuring.remarks();
   report.emulation_scale = measuring.emulation_scale();
   return report;

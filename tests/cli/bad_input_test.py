@@ -1,6 +1,7 @@
 """Bad input: exit status 2, one line with the problem and the remedy, and nothing is touched."""
 import json
 import os
+import socket
 import unittest
 
 from program import ProgramTest, main, pmlab, there
@@ -24,9 +25,51 @@ class BadInput(ProgramTest):
         self.bad(["raed", "did you mean read"], "--index", "cceh", "--phases", "load,raed")
         self.bad(["--recrods", "did you mean --records"], "--index", "cceh", "--recrods", "1M")
 
-    def test_options_that_need_a_value(self):
-        self.bad(["--index"], "--records", "1000")
-        self.bad(["--records"], "--index", "cceh", "--records")
+    def test_options_and_their_values(self):
+        """A word that no option can mean, in place of results that go nowhere or a value that is another option."""
+        for parts, *words in ((["--index"], "--records", "1000"),
+                              (["--records has no value"], "--index", "cceh", "--records"),
+                              (["--json has no value"], "--json", "--verify", "--index", "cceh"),
+                              (["--json has an empty value"], "--index", "cceh", "--json", ""),
+                              (["--csv has an empty value"], "--index", "cceh", "--csv="),
+                              (["--verify takes no value", "'=no'"], "--index", "cceh", "--verify=no"),
+                              (["--records is given twice"], "--index", "cceh", "--records", "1k", "--records=2k"),
+                              (["--threads names 2 twice"], "--index", "cceh", "--threads", "1-3,2")):
+            with self.subTest(words=words):
+                self.bad(parts, *words)
+        pairs = ("stores", "pairs", "--store", "kv_ssd")
+        for parts, *words in ((["--help takes no value"], "bench", "--help=all"),
+                              (["--output has an empty value"], "pool", "dump", "any", "--output", ""),
+                              (["--scoreboard has an empty value"], "verify", "--scoreboard="),
+                              (["--index names cceh twice"], "verify", "--index", "cceh,dash,cceh"),
+                              (["--depth names 1 twice"], "stores", "volumes", "--store", "raw", "--depth", "1,1"),
+                              (["--size names 4096 twice"], "stores", "volumes", "--store", "raw", "--size", "4K,4096"),
+                              (["--value names 100 twice"], *pairs, "--value", "100,100")):
+            with self.subTest(words=words):
+                self.assert_fails(2, parts, *words)
+        self.assert_fails(2, ["--states is about"], "verify", "--index", "cceh", "--states", "9")
+        # A value with two dashes, behind an equals sign.
+        self.bad(["'--x'"], "--index=--x")
+
+    def test_an_error_is_one_line_whatever_it_quotes(self):
+        for words, part in ((("bench", "--index", "a\nb"), "'a\\x0ab'"), (("bench", "--records", "1\n"), "'1\\x0a'"),
+                            (("pool", "info", "a\x1b[2J"), "a\\x1b[2J"), ((b"b\xffnch",), "'b\\xffnch'"),
+                            (("bench", "--index", "x" * 100_000), "bytes ...]")):
+            with self.subTest(part):
+                done = pmlab(*words)
+                self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr[:500])
+                self.assertIn(part, done.stderr)
+                self.assertLess(len(done.stderr), 5000)
+
+    def test_numbers_of_verify(self):
+        """They were read with another reader, which took -1 for 2^64 - 1, 2^64 for that, too, and 010 for 8."""
+        for option, values in (("--operations", ("0",)), ("--keys", ("0",)), ("--rounds", ("0",)), ("--threads", ("0",)),
+                               ("--seed", ()), ("--schedule", ()), ("--jobs", ()), ("--hosts", ()), ("--stale-loads", ()),
+                               ("--window", ()), ("--states", ("0",)), ("--clean-states", ()),
+                               ("--budget", ("0", "1e400", "1e10")), ("--shrink", ("1e400",))):
+            for value in ("-1", "18446744073709551616", "0x10", " 1", "nan", "1e400", "1.5x", *values):
+                with self.subTest(option=option, value=value):
+                    self.assert_fails(2, [f"{option} '{value}'"], "verify", "--index", "cceh", f"{option}={value}")
 
     def test_sizes(self):
         for option in ("--records", "--operations", "--threads", "--repeat", "--batch", "--scan-length"):
@@ -106,6 +149,7 @@ class BadInput(ProgramTest):
             self.bad([f"--pages '{pages}' is no size of pages", "give 2M or 4K"], "--index", "cceh", "--pages", pages)
         self.bad(["--huge-pages", "--pages"], "--index", "cceh", "--pages", "4K", "--huge-pages", "on")
         self.bad(["--emulation-scale"], "--index", "cceh", "--emulation-scale", "2")
+        self.bad(["--emulation-scale '1e5'", "at most 10000"], "--index", "cceh", "--emulation-scale", "1e5")
 
     def test_indexes_that_do_not_go_together(self):
         self.bad(["cceh", "twice"], "--index", "cceh,cceh")
@@ -152,6 +196,23 @@ class BadInput(ProgramTest):
         self.bad(["results", self.file("missing")], "--index", "cceh", "--json", self.file("missing/r.json"))
         self.bad(["results", "folder"], "--index", "cceh", "--json", self.folder)
         self.assertEqual(os.listdir(self.folder), [])
+        for parts, *words in ((["is a folder"], "microbench", "--quiet", "--medium", "pmem:" + self.folder),
+                              (["cannot reach", "too long"], "stores", "volumes", "--quiet", "--store", "raw", "--device",
+                               "file:" + self.file("n" * 300))):
+            with self.subTest(words=words):
+                self.assert_fails(2, parts, *words)
+
+    def test_files_that_take_no_results(self):
+        """Known before the measurement, whose results would be lost."""
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(self.file("socket"))
+            for command in (("bench", "--quiet", "--index", "cceh"), ("compare", "a", "b")):
+                for path, why in ((self.file("socket"), "it is a socket"), ("/dev/tty", "No such device or address")):
+                    with self.subTest(command=command[0], path=path):
+                        # Without a terminal.
+                        done = pmlab(*command, "--json", path, start_new_session=True)
+                        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+                        self.assertIn(f"cannot write results to {path}: {why}; ", done.stderr)
 
     def test_a_link_that_leads_nowhere_stays(self):
         os.symlink(self.file("not_mounted/pool"), self.file("pool"))

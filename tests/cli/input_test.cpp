@@ -41,6 +41,21 @@ TEST(quantity, rejects_what_is_no_count) {
         << text;
 }
 
+TEST(quantity, every_digit_counts) {
+  // Not a double: the next one is even.
+  EXPECT_EQ(parse_count("9007199254740993", "--seed"), 9'007'199'254'740'993U);
+  EXPECT_EQ(parse_bytes("9007199254740993", "--pool-size"), 9'007'199'254'740'993U);
+}
+
+TEST(quantity, names_a_number_that_is_out_of_range) {
+  const auto said = [](const char* text) {
+    return complaint([&] { static_cast<void>(parse_count(text, "--seed", 0)); });
+  };
+  EXPECT_NE(said("1e400").find("'1e400' is too large"), std::string::npos) << said("1e400");
+  EXPECT_NE(said("1e-400").find("'1e-400' is too small"), std::string::npos) << said("1e-400");
+  EXPECT_NE(said("18446744073709551615").find("is too large"), std::string::npos);
+}
+
 TEST(quantity, bytes_and_seconds) {
   EXPECT_EQ(parse_bytes("64M", "--pool-size"), std::uint64_t{64} << 20);
   EXPECT_EQ(parse_bytes("2GiB", "--pool-size"), std::uint64_t{2} << 30);
@@ -48,6 +63,10 @@ TEST(quantity, bytes_and_seconds) {
   EXPECT_THROW(static_cast<void>(parse_bytes("-1G", "--pool-size")), error);
   EXPECT_DOUBLE_EQ(parse_seconds("0.5", "--seconds"), 0.5);
   EXPECT_THROW(static_cast<void>(parse_seconds("0", "--seconds")), error);
+  EXPECT_THROW(static_cast<void>(parse_seconds("1e10", "--seconds")), error);
+  EXPECT_EQ(parse_seconds_or_none("0", "--shrink"), 0);
+  EXPECT_EQ(parse_emulation_scale("10000"), 10'000);
+  EXPECT_THROW(static_cast<void>(parse_emulation_scale("10001")), error);
   EXPECT_THROW(static_cast<void>(parse_seconds("5m", "--seconds")), error);
 }
 

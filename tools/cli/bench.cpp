@@ -1,5 +1,6 @@
 // `pmlab bench`: reads the options, runs the measurement, prints the figures.
 #include "tools/cli/command.hpp"
+#include "tools/cli/complaint.hpp"
 #include "tools/cli/outputs.hpp"
 #include "tools/cli/simulated_program.hpp"
 #include <pmlab/base/error.hpp>
@@ -104,13 +105,13 @@ std::vector<bench::phase> workloads_of(const std::string& list) {
 
 std::vector<media::persistence_domain> persistence_domains(const std::string& list) {
   std::vector<media::persistence_domain> domains;
-  for (const std::string& name : bench::words_of(list)) {
+  const std::vector<std::string> names = bench::words_of(list);
+  bench::refuse_twice(names, "--persistence");
+  for (const std::string& name : names) {
     const auto domain = media::persistence_domain_of(name);
     if (!domain)
       throw error(fmt::format("--persistence '{}' is unknown", name),
                   fmt::format("give {}", fmt::join(media::persistence_domain_names, ", ")));
-    if (std::find(domains.begin(), domains.end(), *domain) != domains.end())
-      throw error(fmt::format("--persistence names {} twice", name), "name each once");
     domains.push_back(*domain);
   }
   return domains;
@@ -262,11 +263,10 @@ int write_all(const plan& p, const request& asked, const bench::bench_report& re
   const auto invalid = std::count_if(report.results.begin(), report.results.end(),
                                      [](const bench::phase_result& r) { return !r.invalid.empty(); });
   if (status != success || invalid == 0) return status;
-  fmt::print(
-      stderr,
-      "pmlab: error: {} of {} measurements are INVALID: this machine could not emulate the device (the table has "
-      "why); give fewer --threads, a larger --emulation-scale, or a machine that does nothing else\n",
-      invalid, report.results.size());
+  complain(fmt::format(
+      "{} of {} measurements are INVALID: this machine could not emulate the device (the table has why); give fewer "
+      "--threads, a larger --emulation-scale, or a machine that does nothing else",
+      invalid, report.results.size()));
   return invalid_figures;
 }
 
@@ -302,7 +302,7 @@ command add_bench(CLI::App& program, const arguments& command_line) {
   text("--medium", "dram", "dram | pmem:PATH | emulated:PROFILE[@PATH] | simulated:PROFILE | counted:MEDIUM", o.medium,
        bench::parse_medium);
   text("--emulation-scale", "", "X: play the device X times slower; as much as this machine needs if not given",
-       asked->emulation_scale, bench::parse_factor);
+       asked->emulation_scale, bench::parse_emulation_scale);
   text("--persistence", "",
        "adr | eadr | gpf | gpf-may-fail, or several with commas, each in turn: what the platform saves when the power "
        "fails, in place of the profile's, or of what libpmem finds",

@@ -24,11 +24,16 @@ CLI::Option* parsed_text_options::operator()(const std::string& name, const std:
   return app_.add_option_function<std::string>(name, read, what)->type_name("")->default_str(otherwise);
 }
 
-std::uint32_t count_up_to(const std::string& text, const std::string& option, std::uint64_t most) {
-  const std::uint64_t count = bench::parse_count(text, option);
+std::uint32_t count_within(const std::string& text, const std::string& option, std::uint64_t least,
+                           std::uint64_t most) {
+  const std::uint64_t count = bench::parse_count(text, option, least);
   if (count > most)
     throw error(fmt::format("{} '{}' is too large", option, text), fmt::format("give at most {}", most));
   return static_cast<std::uint32_t>(count);
+}
+
+std::uint32_t count_up_to(const std::string& text, const std::string& option, std::uint64_t most) {
+  return count_within(text, option, 1, most);
 }
 
 std::uint64_t count_from_1(const std::string& text, const std::string& option) {
@@ -49,6 +54,7 @@ std::vector<std::string> index_names(const std::vector<std::string>& lists) {
   std::vector<std::string> names;
   for (const std::string& list : lists)
     for (std::string& name : split_list(list)) names.push_back(std::move(name));
+  bench::refuse_twice(names, "--index");
   return names;
 }
 
@@ -67,6 +73,7 @@ std::vector<unsigned> thread_numbers(const std::string& list) {
       throw error(fmt::format("--threads '{}' ends before it begins", text), fmt::format("write {}-{}", last, first));
     for (unsigned n = first; n <= last; ++n) numbers.push_back(n);
   }
+  bench::refuse_twice(numbers, "--threads");
   return numbers;
 }
 

@@ -68,6 +68,12 @@ class parsed_text_options {
 
 // Readers of values, as parsed_texts_of takes them. Each throws pmlab::error.
 
+// A number from `least` to `most`.
+[[nodiscard]] std::uint32_t count_within(const std::string& text, const std::string& option, std::uint64_t least,
+                                         std::uint64_t most);
+[[nodiscard]] inline auto within(std::uint32_t least, std::uint32_t most) {
+  return [=](const std::string& text, const std::string& option) { return count_within(text, option, least, most); };
+}
 // A number from 1 to `most`.
 [[nodiscard]] std::uint32_t count_up_to(const std::string& text, const std::string& option, std::uint64_t most);
 [[nodiscard]] inline auto up_to(std::uint64_t most) {
@@ -84,11 +90,11 @@ class parsed_text_options {
 [[nodiscard]] bool on_or_off(const std::string& text, const std::string& option);
 
 // The names of --index: "cceh,cache(cceh,mode=adaptive)" are two, because commas within brackets separate nothing.
-// Throws pmlab::error: a bracket has no partner.
+// Throws pmlab::error: a bracket has no partner; a name is there twice.
 [[nodiscard]] std::vector<std::string> index_names(const std::vector<std::string>& lists);
 
 // The numbers of --threads: "1,2,8-10" is 1, 2, 8, 9, 10. Throws pmlab::error: no number, 0, a range that ends before
-// it begins, more than 1024.
+// it begins, more than 1024, a number twice.
 [[nodiscard]] std::vector<unsigned> thread_numbers(const std::string& list);
 
 [[nodiscard]] command add_list(CLI::App& program);

@@ -163,9 +163,10 @@ command add_microbench(CLI::App& program, const arguments& command_line) {
          asked->prefetchers, on_or_off);
   parsed("--huge-pages", "on", "on | off", memory.huge_pages, on_or_off);
   parsed("--emulation-scale", "", "X: play the device X times slower; as much as this machine needs if not given",
-         memory.emulation_scale, bench::parse_factor);
+         memory.emulation_scale, bench::parse_emulation_scale);
   text("--json", asked->json, "FILE: write all results there (docs/microbench.md); -: to standard output");
   app->footer(
+      "Status: 0 measured; 1 the run ended early; 2 bad input.\n\n"
       "  pmlab microbench --medium simulated:aep --suite paper --json aep.json\n"
       "  pmlab microbench --medium pmem:/mnt/pmem/test.pool --suite full --prefetchers off --json optane.json\n"
       "  pmlab microbench --device file:/mnt/nvme/test --suite drive --json nvme.json\n"

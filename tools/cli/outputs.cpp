@@ -1,5 +1,6 @@
 #include "tools/cli/outputs.hpp"
 #include "tools/cli/command.hpp"
+#include "tools/cli/complaint.hpp"
 #include <pmlab/base/error.hpp>
 #include "bench/support/colour.hpp"
 #include "bench/support/json_text.hpp"
@@ -61,6 +62,13 @@ void try_to_write(const std::string& path) {
   file.flush();
 }
 
+// A device may be there and refuse to be opened, as /dev/tty does without a terminal.
+void try_to_open(const std::string& device) {
+  const int opened = ::open(device.c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+  if (opened < 0) refuse(device, std::strerror(errno), "name a file");
+  ::close(opened);
+}
+
 void check_writable(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code unknown;
@@ -70,6 +78,8 @@ void check_writable(const std::string& path) {
     struct stat file {};
     if (::access(path.c_str(), W_OK) != 0) refuse(path, std::strerror(errno), "check its permissions");
     if (::stat(path.c_str(), &file) == 0 && is_full_device(file)) refuse(path, std::strerror(ENOSPC), "name a file");
+    if (S_ISSOCK(file.st_mode)) refuse(path, "it is a socket", "name a file");
+    if (S_ISCHR(file.st_mode)) try_to_open(path);
     return;
   }
   // A regular file is replaced by a new one in its folder.
@@ -149,10 +159,9 @@ int write(const run_end& end) {
   fmt::print(shown, "{}", shows_colours(shown) ? reddened(end.table, "INVALID") : end.table);
   std::fflush(stdout);
   for (const std::string& wrong : end.first_wrong) fmt::print(stderr, "pmlab: wrong answer: {}\n", wrong);
-  if (end.wrong_answers > 0)
-    fmt::print(stderr, "pmlab: error: {} wrong answers; {}\n", end.wrong_answers, end.about_wrong);
-  if (end.failure) fmt::print(stderr, "pmlab: error: {}\n", *end.failure);
-  for (const std::string& why : not_written) fmt::print(stderr, "pmlab: error: {}\n", why);
+  if (end.wrong_answers > 0) complain(fmt::format("{} wrong answers; {}", end.wrong_answers, end.about_wrong));
+  if (end.failure) complain(*end.failure);
+  for (const std::string& why : not_written) complain(why);
   return end.failure || end.wrong_answers > 0 || !not_written.empty() ? failure : success;
 }
 

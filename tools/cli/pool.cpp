@@ -1,6 +1,7 @@
 // `pmlab pool`: inspects and checks pool files, dumps and loads their entries as text, and copies the readable entries
 // of a damaged one.
 #include "tools/cli/command.hpp"
+#include "tools/cli/complaint.hpp"
 #include "tools/pool/child.hpp"
 #include "tools/pool/dump_text.hpp"
 #include "tools/pool/entries.hpp"
@@ -11,6 +12,7 @@
 #include <pmlab/base/error.hpp>
 #include "bench/support/machine.hpp"
 #include "bench/support/output_file.hpp"
+#include "bench/support/printable.hpp"
 #include "bench/support/quantity.hpp"
 #include "bench/support/read_file.hpp"
 #include "bench/support/removed_on_interrupt.hpp"
@@ -47,9 +49,9 @@ pool::patience patience_of(const given_options& given) {
 }
 
 // For the end of a command whose pool is damaged or incomplete.
-int complain(const std::string& problem, const std::string& remedy = {}) {
+int end_with(const std::string& problem, const std::string& remedy = {}) {
   std::fflush(stdout);
-  fmt::print(stderr, "pmlab: error: {}\n", error(problem, remedy).what());
+  complain(error(problem, remedy).what());
   return failure;
 }
 
@@ -59,7 +61,7 @@ int info(const given_options& given) {
   fmt::print("{}", given.json ? pool::info_json(all, reports) : pool::info_text(all, reports));
   // A root of another program is no failure: this build does not open it.
   for (const pool::root_report& r : reports)
-    if (r.of.is_readable() && !r.problem.empty()) return complain(r.problem);
+    if (r.of.is_readable() && !r.problem.empty()) return end_with(r.problem);
   return success;
 }
 
@@ -75,10 +77,10 @@ int check(const given_options& given) {
       ++bad;
   }
   if (bad != 0)
-    return complain(fmt::format("{} of {} roots of pool {} are not sound", bad, reports.size(), given.file),
+    return end_with(fmt::format("{} of {} roots of pool {} are not sound", bad, reports.size(), given.file),
                     std::string(pool::damage::remedy));
   if (unread != 0)
-    return complain(fmt::format("{} of {} roots of pool {} could not be checked", unread, reports.size(), given.file),
+    return end_with(fmt::format("{} of {} roots of pool {} could not be checked", unread, reports.size(), given.file),
                     "use the release of pmlab that wrote them");
   return success;
 }
@@ -151,7 +153,7 @@ int repair(const given_options& given) {
   std::size_t damaged = 0;
   for (const pool::salvaged_root& r : salvaged) damaged += r.is_whole() ? 0 : 1;
   if (damaged == 0) return success;
-  return complain(
+  return end_with(
       fmt::format("{} of {} roots were damaged, and entries of theirs may be missing", damaged, salvaged.size()),
       fmt::format("{} is sound and has the readable entries; keep {} until you know that nothing is missing",
                   given.output, given.file));

@@ -71,10 +71,14 @@ amount amount_of(const std::string& text, const std::string& option) {
   return {.bytes = {}, .share = share};
 }
 
-// A reader of a list between commas, each word by `read`.
+// A reader of a list between commas, each word by `read`. Throws pmlab::error if two of its values are alike.
 template <class Read>
 auto list_read_by(Read read) {
-  return [read](const std::string& list) { return bench::list_of(list, read); };
+  return [read](const std::string& list, const std::string& option) {
+    auto values = bench::list_of(list, read);
+    bench::refuse_twice(values, option);
+    return values;
+  };
 }
 
 std::vector<std::string> distinct(const std::vector<std::string>& lists) {
@@ -109,6 +113,7 @@ void add_shared_options(CLI::App& app, stores_request& asked, const char* stores
   parsed("--depth", depths, "N[,N...]: operations of each thread under way", [&asked](const std::string& list) {
     asked.depths =
         bench::list_of(list, [](const std::string& d) { return unsigned{count_up_to(d, "--depth", most_depth)}; });
+    bench::refuse_twice(asked.depths, "--depth");
   });
   parsed("--threads", "1", "N", asked.lengths.threads, up_to(most_threads));
   CLI::Option* const operations =

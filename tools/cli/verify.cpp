@@ -2,8 +2,8 @@
 #include "tools/cli/command.hpp"
 #include "tools/cli/verify_run.hpp"
 #include <pmlab/base/error.hpp>
-#include <pmlab/base/quantity.hpp>
 #include <pmlab/media/persistence_domain.hpp>
+#include "bench/support/quantity.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -21,7 +21,8 @@
 namespace pmlab::cli {
 namespace {
 
-constexpr unsigned most_threads = 16;  // verify::history_model::most_threads
+constexpr unsigned most_threads = 16;                 // verify::history_model::most_threads
+constexpr std::uint64_t most_operations = 1'000'000;  // a round keeps each of them, and each key
 
 constexpr const auto& domains = media::persistence_domain_names;
 
@@ -29,10 +30,6 @@ constexpr const auto& domains = media::persistence_domain_names;
 void refuse_beside(const CLI::App& app, std::initializer_list<const char*> others, const char* why) {
   for (const char* const other : others)
     if (app.count(other) != 0) throw error(fmt::format(fmt::runtime(why), other), "leave one of them out");
-}
-
-void check_budget(const verify_request& r) {
-  if (!(r.budget > 0)) throw error("--budget must be more than 0 seconds", "leave it out for 60");
 }
 
 void check_io_log(const verify_request& r) {
@@ -44,7 +41,6 @@ void check_io_log(const verify_request& r) {
   if (r.check.empty())
     throw error("--io-log needs a check of its crash states", "give --check COMMAND, or --check acknowledged");
   if (r.states == 1) throw error("--states must be at least 2", "leave it out for 16");
-  check_budget(r);
 }
 
 void check_program(const verify_request& r) {
@@ -68,14 +64,12 @@ void check_program(const verify_request& r) {
     throw error("--program needs a check of its crash states",
                 "give --check COMMAND, which opens an image of the pool");
   if (r.states == 1) throw error("--states must be at least 2", "leave it out for as many as the budget allows");
-  check_budget(r);
 }
 
 void check_scoreboard(const verify_request& r) {
   if (!r.indexes.empty() || !r.subject.empty() || !r.library.empty() || !r.io_log.empty() || !r.program.empty() ||
       r.seeds)
     throw error("--scoreboard has its own subjects", "give it alone, or with the names of bugs");
-  check_budget(r);
 }
 
 // Only rounds are divided among processes.
@@ -133,7 +127,7 @@ void check_known(const verify_request& r, const CLI::App& app) {
 
 std::uint64_t read_pool_size(const std::string& text, const verify_request& r) {
   if (r.library.empty()) throw error("--pool-size is the size of a library's pool", "give --library FILE.so, too");
-  const std::uint64_t bytes = parse_bytes(text, "--pool-size");
+  const std::uint64_t bytes = bench::parse_bytes(text, "--pool-size");
   constexpr std::uint64_t least = std::uint64_t{64} << 10;
   constexpr std::uint64_t most = std::uint64_t{64} << 30;
   if (bytes < least || bytes > most) throw error("--pool-size " + text + " is not possible", "give 64KiB to 64GiB");
@@ -192,6 +186,8 @@ void check(const verify_request& r) {
   if (!r.io_log.empty()) return check_io_log(r);
   if (!r.check.empty() || !r.base.empty() || r.cut_off)
     throw error("--check, --base and --cut-off are about a recorded run", "give its log: --io-log FILE");
+  if (r.states != 0)
+    throw error("--states is about the states of a recorded run", "give --io-log FILE or --program COMMAND, too");
   if (r.indexes.empty() && r.subject.empty() && r.library.empty())
     throw error("nothing to verify", "name an index: --index NAME, or give a library: --library FILE.so");
   if (!r.library.empty() && !(r.indexes.empty() && r.subject.empty()))
@@ -215,7 +211,6 @@ void check(const verify_request& r) {
   check_kills(r);
   if (r.schedules && r.threads == 1 && r.hosts.hosts == 0)
     throw error("one thread has one schedule", "give --threads 2 or more");
-  check_budget(r);
 }
 
 }  // namespace
@@ -228,6 +223,7 @@ command add_verify(CLI::App& program, const arguments& command_line) {
   const auto without = std::make_shared<std::vector<std::string>>();
   CLI::App* const app =
       program.add_subcommand("verify", "Searches for crashes and schedules that an index does not survive");
+  const auto value = parsed_texts_of(*app);
   app->add_option("--index", *given,
                   "NAME[,NAME...]: the indexes to verify (`pmlab list`), such as cache(cceh,mode=parallel)")
       ->type_name("")
@@ -256,8 +252,9 @@ command add_verify(CLI::App& program, const arguments& command_line) {
                 "every state of every crash point of one history of one thread, merged where recovery and check read\n"
                 "the same: a complete verdict");
   app->add_flag("--every-state", r->every_state, "with --exhaustive: merge none, to check the search; short histories");
-  app->add_option("--window", r->window,
-                  "N, with --exhaustive: a line that has waited for N answers is written back; for ever if not given");
+  value("--window", "",
+        "N, with --exhaustive: a line that has waited for N answers is written back; for ever if not given", r->window,
+        count_from_0);
   app->add_flag(
       "--kills", r->kills,
       "with --crashes, on a memory that does not write back at opening: first the process alone is killed, and "
@@ -267,27 +264,31 @@ command add_verify(CLI::App& program, const arguments& command_line) {
   app->add_flag("--pauses", r->pauses,
                 "suspend threads just before atomic changes and publications, while others change much");
   app->add_flag("--short-dram", r->short_dram, "let operator new fail: for once, for a while, or for good");
-  app->add_option("--threads", r->threads, "N: logical threads; 4 with --schedules if not given, otherwise 1");
-  app->add_option("--operations", r->operations,
-                  "N: operations of each thread; 120 with one thread, otherwise 60; 1000 with --exhaustive");
-  app->add_option("--keys", r->keys, "N: different keys; 120 if not given, with --exhaustive as many as operations");
-  app->add_option("--seed", r->seed, "S: of the first round's operations; the following rounds count up");
-  app->add_option("--budget", r->budget, "SECONDS for each index; 60 if not given, with --exhaustive 600");
-  app->add_option("--rounds", r->rounds, "N: so many rounds instead of a budget");
-  app->add_option(
-      "--jobs", r->jobs,
-      "N: processes that have rounds at the same time; if not given, the processors for a budget, and 1 for "
-      "--rounds");
+  value("--threads", "", "N: logical threads; 4 with --schedules if not given, otherwise 1", r->threads, up_to(1024));
+  value("--operations", "", "N: operations of each thread; 120 with one thread, otherwise 60; 1000 with --exhaustive",
+        r->operations, up_to(most_operations));
+  value("--keys", "", "N: different keys; 120 if not given, with --exhaustive as many as operations", r->keys,
+        up_to(most_operations));
+  value("--seed", "", "S: of the first round's operations; the following rounds count up", r->seed, count_from_0);
+  value("--budget", "", "SECONDS for each index; 60 if not given, with --exhaustive 600", r->budget,
+        bench::parse_seconds);
+  value("--rounds", "", "N: so many rounds instead of a budget", r->rounds, count_from_1);
+  value("--jobs", "",
+        "N: processes that have rounds at the same time; if not given, the processors for a budget, and 1 for "
+        "--rounds",
+        r->jobs, within(0, 1024));
   app->add_option("--seeds", *seeds,
                   "A..B: the rounds of these seeds, all of them: a violation does not end the search");
   app->add_option("--out", r->out, "FOLDER: with --seeds, record counts and violations there, for `pmlab merge`");
   app->add_flag("--resume", r->resume, "With --out: go on after the last seed that is recorded");
   app->add_option("--search", r->search, "random | bounded: pre-emptions at random, or one or two at every place");
-  app->add_option("--schedule", r->schedule, "S: of the first round's schedule; the round's own seed if not given");
+  value("--schedule", "", "S: of the first round's schedule; the round's own seed if not given", r->schedule,
+        count_from_0);
   app->add_option("--steps", r->steps, "N,N,...: only these operations of a round, as a violation names them");
   app->add_flag("--all", r->all, "go on after a violation: list all distinct ones, a line each");
   app->add_option("--known", r->known, "FILE: lines that --all has printed; these violations are passed over");
-  app->add_option("--shrink", r->shrink, "SECONDS spent on making the history of a violation shorter");
+  value("--shrink", "", "SECONDS spent on making the history of a violation shorter", r->shrink,
+        bench::parse_seconds_or_none);
   app->add_option("--io-log", r->io_log,
                   "FILE: a log of blocks::recorded; checks the states that a crash may have left on its device");
   app->add_option(
@@ -301,14 +302,14 @@ command add_verify(CLI::App& program, const arguments& command_line) {
       "with --io-log and --program: COMMAND, given the path of an image, ends with status 0 if it is sound; or\n"
       "acknowledged: no write may lie in the drive's cache when the program marks an acknowledgement");
   app->add_option("--base", r->base, "FILE, with --io-log: the device's content of before the log; zeros if not given");
-  app->add_option("--states", r->states, "N, with --io-log and --program: states at each point");
+  value("--states", "", "N, with --io-log and --program: states at each point", r->states, count_from_1);
   app->add_flag("--cut-off", r->cut_off, "with --io-log: the log may end in the middle of a record");
   app->add_option("--scoreboard", r->bugs,
                   "[NAME,...]: searches for planted twins of published bugs: all, or these (docs/scoreboard.md)")
       ->type_name("")
       ->expected(0, 1);
-  app->add_option("--clean-states", r->clean_states,
-                  "N, with --scoreboard: judge N states of each twin without its defect, too");
+  value("--clean-states", "", "N, with --scoreboard: judge N states of each twin without its defect, too",
+        r->clean_states, count_from_0);
   app->add_option("--markdown", r->markdown, "FILE, with --scoreboard: write the page of the results there");
   app->add_flag("--quiet", r->quiet, "No progress on stderr");
   app->footer(

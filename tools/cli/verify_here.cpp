@@ -14,16 +14,16 @@
 #include "tools/cli/verify_performance.hpp"
 #include "tools/cli/verify_run.hpp"
 #include <pmlab/base/error.hpp>
+#include "bench/support/lists.hpp"
 #include "bench/support/progress.hpp"
+#include "bench/support/quantity.hpp"
 #include "bench/support/shell_form.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -31,18 +31,10 @@
 
 namespace pmlab::cli {
 
-std::vector<std::size_t> parse_steps(std::string_view text) {
-  std::vector<std::size_t> steps;
-  while (!text.empty()) {
-    std::size_t number = 0;
-    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool more = end != text.data() + text.size();
-    if (failed != std::errc() || (more && *end != ','))
-      throw error(fmt::format("--steps does not understand '{}'", text), "give numbers with commas between them");
-    steps.push_back(number);
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()) + (more ? 1 : 0));
-  }
-  return steps;
+std::vector<std::size_t> parse_steps(const std::string& text) {
+  if (text.empty()) return {};
+  return bench::list_of(
+      text, [](const std::string& number) -> std::size_t { return bench::parse_count(number, "--steps", 0); });
 }
 
 std::string made_with(const verify_request& request, const std::string& name) {

@@ -1,5 +1,6 @@
 // `pmlab verify --hosts`: the options of rounds on several hosts.
 #include "tools/cli/verify_hosts.hpp"
+#include "tools/cli/command.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/quantity.hpp>
 
@@ -25,8 +26,10 @@ void check_choice(const char* option, const std::string& given, std::initializer
 }  // namespace
 
 void add_host_options(CLI::App& app, host_request& r) {
-  app.add_option("--hosts", r.hosts,
-                 "N: rounds whose threads are on N hosts of one memory (docs/hosts.md); --threads is for each host");
+  const auto value = parsed_texts_of(app);
+  value("--hosts", "",
+        "N: rounds whose threads are on N hosts of one memory (docs/hosts.md); --threads is for each host", r.hosts,
+        within(0, 1024));
   app.add_option(
       "--coherence", r.coherence,
       "full | partial | none, with --hosts: which of its lines are coherent between hosts; full if not given");
@@ -39,8 +42,9 @@ void add_host_options(CLI::App& app, host_request& r) {
                  "mfence | sfence, with --hosts: the fence that orders loads behind a clflushopt; mfence if not given, "
                  "as on x86");
   app.add_flag("--as-is", r.as_is, "with --hosts: also an index that several hosts are not made to share");
-  app.add_option("--stale-loads", r.stale_loads,
-                 "N, with --hosts: only the first N loads may miss a store of another host, as a violation names them");
+  value("--stale-loads", "",
+        "N, with --hosts: only the first N loads may miss a store of another host, as a violation names them",
+        r.stale_loads, count_from_0);
 }
 
 void check_host_options(const CLI::App& app, unsigned threads, unsigned most_threads, host_request& r) {

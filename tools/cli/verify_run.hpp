@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace pmlab::verify {
@@ -85,7 +84,7 @@ struct verify_request {
 [[nodiscard]] int verify_scoreboard(const verify_request& request);
 [[nodiscard]] int verify_program(const verify_request& request);
 // The numbers in `--steps`.
-[[nodiscard]] std::vector<std::size_t> parse_steps(std::string_view text);
+[[nodiscard]] std::vector<std::size_t> parse_steps(const std::string& text);
 // The options that name the subject `name`.
 [[nodiscard]] std::string made_with(const verify_request& request, const std::string& name);
 void print(const verify::violation& v, const std::string& replay);

@@ -1,9 +1,9 @@
 // Thread-local storage for fibers.
 #include "checker/simulator/machine/fiber.hpp"
+#include "checker/simulator/machine/host_refusal.hpp"
 #include "checker/simulator/machine/real.hpp"
 
 #include <climits>
-#include <stdexcept>
 
 #include <immintrin.h>
 #include <linux/futex.h>
@@ -32,7 +32,8 @@ lent_storage::lent_storage() {
   pthread_attr_setstacksize(&small, std::size_t{256} << 10);
   const int failed = real::functions().create(&lender_, &small, lend, this);
   pthread_attr_destroy(&small);
-  if (failed != 0) throw std::runtime_error("the simulated machine cannot make a thread");
+  if (failed != 0)
+    throw host_refusal("the simulated machine cannot make a thread", "let this user have more of them (ulimit -u)");
   wait_while(state_, 0);
 }
 

@@ -1,9 +1,10 @@
 // Pages of memory straight from the kernel: zero, and costing nothing until they are touched.
 #pragma once
 
+#include "checker/simulator/machine/host_refusal.hpp"
+
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
 
 #include <sys/mman.h>
 
@@ -11,12 +12,14 @@ namespace pmlab::simulator {
 
 class mapping {
  public:
-  // At `address`, which must be free, or (0) where the kernel likes.
+  // Throws host_refusal. At `address`, which must be free, or (0) where the kernel likes.
   explicit mapping(std::size_t bytes, std::uintptr_t address = 0) : bytes_(bytes) {
     const int fixed = address == 0 ? 0 : MAP_FIXED_NOREPLACE;
     void* const area = ::mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
-    if (area == MAP_FAILED) throw std::runtime_error("the simulated machine cannot map its memory");
+    if (area == MAP_FAILED)
+      throw host_refusal("the simulated machine cannot map its memory",
+                         "let this process have more of it (ulimit -v, containers)");
     start_ = static_cast<std::byte*>(area);
   }
   mapping(const mapping&) = delete;

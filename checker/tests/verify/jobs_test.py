@@ -34,7 +34,10 @@ class Jobs(unittest.TestCase):
     def test_bad_input(self):
         for arguments, text in ((["--jobs", "0"], "--jobs is 0; give 1 to 64"), (["--jobs", "65"], "--jobs is 65"),
                                 (["--jobs", "2", "--exhaustive"], "--exhaustive has one process"),
-                                (["--jobs", "2", "--schedules", "--search", "bounded"], "bounded has one process")):
+                                (["--jobs", "2", "--schedules", "--search", "bounded"], "bounded has one process"),
+                                (["--steps", "1,,2"], "--steps ''"), (["--steps", "1,"], "--steps ''"),
+                                (["--index", "x" * 300], "there is no index"),
+                                (["--index", "x" * 300 + "(cceh)"], "nothing is called")):
             status, output, _ = self.verifier.run("--index", INDEX, *arguments)
             self.assertEqual(status, 2, output)
             self.assertIn(text, output)

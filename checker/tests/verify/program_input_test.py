@@ -74,7 +74,7 @@ class Input(unittest.TestCase):
     def test_options(self):
         sound = f"{MISUSE} sound {{}}"
         self.refused("--program excludes", sound, "true", "--index", "cceh")
-        self.refused("needs a check", sound, "")
+        self.refused("--check has an empty value", sound, "")
         for option in (["--performance"], ["--schedules"], ["--threads", "2"], ["--rounds", "3"], ["--operations", "9"],
                        ["--keys", "9"]):
             self.refused(f"so {option[0]} has no effect", sound, "true", *option)

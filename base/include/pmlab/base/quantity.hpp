@@ -3,11 +3,16 @@
 
 #include <pmlab/base/error.hpp>
 
+#include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 namespace pmlab {
 
@@ -27,11 +32,13 @@ struct number_and_suffix {
                                                     const std::string& examples) {
   const std::string owned(text);
   char* end = nullptr;
+  const int before = std::exchange(errno, 0);
   const double number = std::strtod(owned.c_str(), &end);
+  const bool fits = std::exchange(errno, before) != ERANGE;
   // strtod also accepts "inf", "nan" and hexadecimal numbers: these are not valid counts.
   const bool decimal = owned.find_first_not_of("0123456789.eE+-kKMmGgTtiB") == std::string::npos;
-  if (owned.empty() || end == owned.c_str() || !decimal || !std::isfinite(number))
-    throw error(quoted(what, text) + " is not a number", examples);
+  if (owned.empty() || end == owned.c_str() || !decimal) throw error(quoted(what, text) + " is not a number", examples);
+  if (!fits) throw error(quoted(what, text) + (std::abs(number) > 1 ? " is too large" : " is too small"), examples);
   return {number, std::string(end)};
 }
 
@@ -44,6 +51,14 @@ struct number_and_suffix {
   return at == std::string_view::npos || suffix.size() != 1 ? 0 : std::pow(unit, static_cast<double>(at + 1));
 }
 
+// Digits alone, of which every one counts: doubles have those of 2^53. std::nullopt: something else, or beyond 2^64.
+[[nodiscard]] inline std::optional<std::uint64_t> exact_number(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
 [[nodiscard]] inline std::uint64_t whole_number(double value, std::string_view text, const std::string& what,
                                                 std::uint64_t least, const std::string& examples) {
   constexpr double limit = 9.2e18;
@@ -51,7 +66,7 @@ struct number_and_suffix {
     throw error(quoted(what, text) + " is too small", "give at least " + std::to_string(least));
   if (value > limit) throw error(quoted(what, text) + " is too large", "give less than 9.2e18");
   if (value != std::floor(value)) throw error(quoted(what, text) + " is not a whole number", examples);
-  return static_cast<std::uint64_t>(value);
+  return exact_number(text).value_or(static_cast<std::uint64_t>(value));
 }
 
 }  // namespace detail
