@@ -1,5 +1,5 @@
 #!/bin/bash
-# Usage: scripts/release.sh [--out DIR] [--draft] [--help]
+# Usage: scripts/release.sh [--out DIR] [--raw FOLDER] [--draft] [--help]
 #
 # Makes a release of the commit that is checked out. DIR (build/release-files) then holds
 #
@@ -7,11 +7,13 @@
 #   pmlab-VERSION.md         the changes of this version, from CHANGELOG.md
 #   vcpkg/pmlab/             an overlay port for vcpkg, with the checksum of the archive
 #   spack/pmlab/             a package repository for Spack, with the checksum of the archive
+#   pmlab-VERSION-raw.tar.gz with --raw: the results behind results/quick, which `pmlab report --compare` reads
 #   SHA256SUMS               the checksums of all of them: sha256sum -c SHA256SUMS
 #
 # The version is that of the file VERSION. Everything else that states one (CITATION.cff, packaging/) must agree.
 # Equal commits give equal bytes: times in the archive are that of the commit, names are sorted, owners are left out.
 #
+#   --raw FOLDER   the folder of `pmlab run` that results/quick was published from: its manifest, raw/ and claims/
 #   --draft   a trial: files are taken as they are in the working tree, committed or not, and the changes are those of
 #             the section "Unreleased" if this version has none. Untracked files are never part of a release.
 #
@@ -21,9 +23,11 @@ set -euo pipefail
 
 out=$root/build/release-files
 draft=no
+raw=
 while [ $# -gt 0 ]; do
   case $1 in
     --out) [ $# -gt 1 ] || die "--out needs a folder"; out=$2; shift ;;
+    --raw) [ $# -gt 1 ] || die "--raw needs a folder"; raw=$2; shift ;;
     --draft) draft=yes ;;
     --help | -h) print_help; exit 0 ;;
     *) die "unknown option $1; see --help" ;;
@@ -57,6 +61,10 @@ if [ $draft = no ] && [ -n "$("${git[@]}" status --porcelain --untracked-files=n
   refuse "there are changes that are not committed; commit them, or try with --draft"
 fi
 
+if [ -n "$raw" ] && [ ! -d "$raw/raw" ]; then
+  refuse "$raw has no raw/; give a folder that 'pmlab run --out' wrote, not one that was published"
+fi
+
 # The section of CHANGELOG.md below "## NAME", without empty lines at its ends.
 section() {
   awk -v name="$1" '$1 == "##" { inside = ($2 == name || $2 == "[" name "]"); next } inside' "$root/CHANGELOG.md" |
@@ -88,6 +96,14 @@ tar=(tar --format=gnu --mtime="@$time" --owner=0 --group=0 --numeric-owner --mod
 "${tar[@]}" -C "$root" --null --verbatim-files-from -T "$unfinished/files" -cf "$unfinished/source.tar"
 "${tar[@]}" -C "$unfinished" -rf "$unfinished/source.tar" COMMIT
 gzip -9n <"$unfinished/source.tar" >"$unfinished/$name.tar.gz"
+
+# The results of another run have other times, so the bytes of two runs differ.
+if [ -n "$raw" ]; then
+  results=()
+  for part in manifest.json raw claims; do [ ! -e "$raw/$part" ] || results+=("$part"); done
+  tar --format=gnu --sort=name --mtime="@$time" --owner=0 --group=0 --numeric-owner --mode=u+rw,go=u,go-w,a+X \
+    "--transform=flags=r;s,^,$name-raw/," -C "$raw" -c "${results[@]}" | gzip -9n >"$unfinished/$name-raw.tar.gz"
+fi
 
 printf '# pmlab %s\n\n%s\n' "$version" "$changes" >"$unfinished/$name.md"
 

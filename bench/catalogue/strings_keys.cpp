@@ -7,6 +7,7 @@
 #include "bench/input/reading_notes.hpp"
 #include "bench/input/text_encoding.hpp"
 #include "bench/input/text_lines.hpp"
+#include "bench/support/machine.hpp"
 #include "bench/support/read_again.hpp"
 #include "bench/workload/trace_binary.hpp"
 
@@ -44,9 +45,8 @@ void check_line(std::string_view line, const input::text_lines& lines) {
                     std::to_string(line.size()) + " bytes",
                 limit_in_words());
   // Names of files may have line ends.
-  const bool is_text =
-      line.find('\0') == std::string_view::npos && (lines.separator() == '\0' || !input::is_binary(line));
-  if (!is_text) throw error(lines.place() + ": the line has control characters, so this is no text", lines_are_keys);
+  if (lines.separator() != '\0' && input::is_binary(line))
+    throw error(lines.place() + ": the line has control characters, so this is no text", lines_are_keys);
 }
 
 // Numbers of 8 bytes look like texts with zero bytes between them.
@@ -64,12 +64,18 @@ std::vector<std::string> lines_of(const std::string& path) {
   input::text_lines text(std::move(bytes));
   std::vector<std::string> lines;
   std::uint64_t empty = 0;
+  const std::uint64_t most_bytes = available_memory() / 4;  // the list is copied when it grows, and indexes follow
+  std::uint64_t bytes_taken = 0;
   for (std::string_view line; text.next(line);) {
     check_line(line, text);
-    if (line.empty())
+    if (line.empty()) {
       ++empty;
-    else
-      lines.emplace_back(line);
+      continue;
+    }
+    lines.emplace_back(line);
+    bytes_taken += sizeof(std::string) + line.size();
+    if (bytes_taken > most_bytes)
+      throw error(text.place() + ": the keys have more bytes than memory is free for", "give a part of the file");
   }
   const std::size_t all = lines.size();
   std::sort(lines.begin(), lines.end());

@@ -25,6 +25,7 @@ struct contender {
   key_space keys;
   std::unique_ptr<model> expected;  // null: answers are not checked
   space_used space;                 // after the last phase that changed it
+  bool has_module_counts = false;   // the Optane modules behind its pool are asked what they did
 
   // Where it lives: `asked`, unless it has a place of its own.
   [[nodiscard]] std::string medium(const medium_spec& asked) const {

@@ -11,6 +11,7 @@
 #include "bench/engine/simulated_run.hpp"
 #include "bench/support/cpu_counters.hpp"
 #include "bench/support/machine.hpp"
+#include "bench/support/pm_counters.hpp"
 #include "bench/support/process_pages.hpp"
 #include "bench/support/quantity.hpp"
 #include "bench/support/thread_team.hpp"
@@ -214,10 +215,21 @@ class pass {
     }
     shown_.pass(fmt::format("{}: opening {} on {}", threads_text(), description.name, setup.medium.text()));
     c->index = description.make(setup);
+    find_module_counts(*c);
     if (options_.verify) c->expected = std::make_unique<model>(team_.size());
     c->space = c->index->space();
     if (c->space.entries > 0) take_over(*c);
     contenders_.push_back(std::move(c));
+  }
+
+  // Whether the modules behind its pool are asked what they did. Why they are not is one remark.
+  void find_module_counts(contender& c) {
+    if (!c.pool || options_.medium.emulated() || options_.medium.simulated || !is_in_persistent_memory(c.pool->path()))
+      return;
+    const pm_reading found = read_pm_counters();
+    c.has_module_counts = found.counts.has_value();
+    if (!found.counts && std::ranges::find(report_.remarks, found.problem) == report_.remarks.end())
+      report_.remarks.push_back(found.problem);
   }
 
   void load() {

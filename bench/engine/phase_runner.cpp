@@ -5,6 +5,7 @@
 #include "bench/engine/engine.hpp"
 #include "bench/engine/on_pages.hpp"
 #include "bench/engine/ownership.hpp"
+#include "bench/support/pm_counters.hpp"
 #include "bench/support/quantity.hpp"
 #include "bench/workload/keys.hpp"
 #include "bench/workload/latency_histogram.hpp"
@@ -102,7 +103,10 @@ phase_result phase_runner::measure(contender& c, const phase& p, std::uint64_t p
   shown_.begin(c.description->name, p.name, weight_of(options_, p), fmt::format("{} {}", c.description->name, p.name),
                counts ? maker_.operations_of(p, c.keys) : 0);
   const std::optional<media::emulation_counts> emulated_before = c.index->emulation();
+  const auto counts_of_modules = [&] { return c.has_module_counts ? read_pm_counters().counts : std::nullopt; };
+  const std::optional<pm_counts> modules_before = counts_of_modules();
   phase_result result = p.kind == phase_kind::reopen ? reopen(c, p, repeat) : measure_rounds(c, p, position, repeat);
+  if (const auto after = counts_of_modules(); after && modules_before) result.modules = after->since(*modules_before);
   shown_.end();
   result.invalid = doubt_about_emulation(c, emulated_before);
   return result;

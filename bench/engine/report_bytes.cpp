@@ -11,10 +11,10 @@ template <class Result, class With>
 void each_part_of_result(Result& r, With&& with) {
   auto& [index, medium, threads, phase, repeat, operations, seconds, throughput, latency, accesses, persists,
          media_bytes, persistence, measured_under, space, entries, restart, layer, wrong, cpu_cache_bytes, intervals,
-         distribution, cpu, driver_ns, huge_page_share, invalid] = r;
+         distribution, cpu, modules, driver_ns, huge_page_share, invalid] = r;
   with(index, medium, threads, phase, repeat, operations, seconds, throughput, latency, accesses, persists, media_bytes,
        persistence, measured_under, space, entries, restart, layer, wrong, cpu_cache_bytes, intervals, distribution,
-       cpu, driver_ns, huge_page_share, invalid);
+       cpu, modules, driver_ns, huge_page_share, invalid);
 }
 template <class Skipped, class With>
 void each_part_of_skipped(Skipped& s, With&& with) {

@@ -3,6 +3,7 @@
 
 #include "bench/catalogue/subject.hpp"
 #include "bench/support/cpu_counters.hpp"
+#include "bench/support/pm_counters.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -51,10 +52,11 @@ struct phase_result {
   std::optional<std::uint64_t> wrong;    // nothing: answers were not checked
   std::uint64_t cpu_cache_bytes = 0;     // the sum over all cores of a simulated machine; 0: another one
   std::vector<std::uint64_t>
-      intervals;                    // operations that ended in each interval of --interval; the last one is shorter
-  std::string distribution;         // latencies, for --histograms
-  std::optional<cpu_events> cpu;    // with --cpu-counters, where the kernel counts any
-  std::optional<double> driver_ns;  // time of each operation that the benchmark itself takes; nothing: not known
+      intervals;                     // operations that ended in each interval of --interval; the last one is shorter
+  std::string distribution;          // latencies, for --histograms
+  std::optional<cpu_events> cpu;     // with --cpu-counters, where the kernel counts any
+  std::optional<pm_counts> modules;  // what Optane modules did; nothing: the medium is none, or they are not read
+  std::optional<double> driver_ns;   // time of each operation that the benchmark itself takes; nothing: not known
   std::optional<double> huge_page_share;  // share of the memory that the entries live in, 0 to 1; nothing: not known
   std::string invalid;                    // why an emulated figure is not valid for the device; empty: it is
 };

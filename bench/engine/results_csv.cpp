@@ -1,6 +1,7 @@
 // The results of a run as a table with commas.
 #include "bench/engine/results_csv.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -28,6 +29,10 @@ std::vector<named_field> fields_of(const phase_result& r) {
     if (!counts || r.operations == 0) return std::string();
     return number(static_cast<double>((*counts).*part) / static_cast<double>(r.operations));
   };
+  const auto of_modules = [&](std::size_t kind) {
+    if (!r.modules || r.operations == 0) return std::string();
+    return number(static_cast<double>(r.modules->counts[kind]) / static_cast<double>(r.operations));
+  };
   const latency_summary& l = r.latency;
   return {{"index", quoted(r.index)},
           {"medium", quoted(r.medium)},
@@ -52,6 +57,10 @@ std::vector<named_field> fields_of(const phase_result& r) {
           {"fences", per_operation(r.accesses, &media::counts::fences)},
           {"media_bytes_read", per_operation(r.media_bytes, &media_sums::bytes_read)},
           {"media_bytes_written", per_operation(r.media_bytes, &media_sums::bytes_written)},
+          {"module_media_reads", of_modules(0)},
+          {"module_media_writes", of_modules(1)},
+          {"module_read_requests", of_modules(2)},
+          {"module_write_requests", of_modules(3)},
           {"persistence", r.persistence ? std::string(to_string(*r.persistence)) : ""},
           {"pm_bytes_per_key", r.space ? number(r.space->pm) : ""},
           {"dram_bytes_per_key", r.space ? number(r.space->dram) : ""},

@@ -161,6 +161,14 @@ json cpu_to_json(const phase_result& r) {
   return j;
 }
 
+json modules_to_json(const phase_result& r) {
+  if (!r.modules || r.operations == 0) return nullptr;
+  json j;
+  for (std::size_t i = 0; i < pm_counts::kinds; ++i)
+    j[std::string(pm_counts::names[i])] = static_cast<double>(r.modules->counts[i]) / static_cast<double>(r.operations);
+  return j;
+}
+
 json result_to_json(const phase_result& r) {
   json j;
   j["index"] = r.index;
@@ -185,6 +193,7 @@ json result_to_json(const phase_result& r) {
   j["restart"] = restart_to_json(r);
   j["intervals"] = r.intervals.empty() ? json(nullptr) : json(r.intervals);
   j["cpu"] = cpu_to_json(r);
+  j["modules"] = modules_to_json(r);
   j["driver_ns"] = r.driver_ns ? json(*r.driver_ns) : json(nullptr);
   j["huge_page_share"] = r.huge_page_share ? json(*r.huge_page_share) : json(nullptr);
   j["entries"] = r.entries;

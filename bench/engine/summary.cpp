@@ -61,6 +61,7 @@ summary_row row_of(const group& repeats) {
     add(row.accesses, r->accesses);
     add(row.persists, r->persists);
     add(row.media_bytes, r->media_bytes);
+    add(row.modules, r->modules);
     add(row.wrong, r->wrong);
     if (row.invalid.empty()) row.invalid = r->invalid;
   }

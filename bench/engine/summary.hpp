@@ -28,6 +28,7 @@ struct summary_row {
   std::optional<media::counts> accesses;  // accesses of all repeats together
   std::optional<persist_sums> persists;   // flushes and fences of all repeats together
   std::optional<media_sums> media_bytes;  // media bytes of all repeats together
+  std::optional<pm_counts> modules;       // counts of Optane modules of all repeats together
   std::optional<media::persistence_domain> persistence;     // what its medium saves; nothing: it does not follow any
   std::optional<media::persistence_domain> measured_under;  // what keeps the rows of one run together
   std::optional<bytes_per_key> space;     // after the first repeat: later ones run on the remains of erase phases

@@ -123,6 +123,7 @@ std::string results_table(const bench_options& options, const bench_report& repo
   const bool persisting = !counted && !options.persistence.empty() &&
                           any(rows, [](const summary_row& r) { return r.persists.has_value(); });
   const bool media_counted = any(rows, [](const summary_row& r) { return r.media_bytes.has_value(); });
+  const bool of_modules = any(rows, [](const summary_row& r) { return r.modules.has_value(); });
   const bool driven = any(rows, [](const summary_row& r) { return r.driver_ns.has_value(); });
   const bool paged = any(rows, [](const summary_row& r) { return r.huge_page_share.has_value(); });
   const bool checked = any(rows, [](const summary_row& r) { return r.wrong.has_value(); });
@@ -142,6 +143,9 @@ std::string results_table(const bench_options& options, const bench_report& repo
       head.emplace_back(name);
   if (persisting) head.insert(head.end(), {"flushes", "fences"});
   if (media_counted) head.insert(head.end(), {"media B read", "media B written"});
+  if (of_modules)
+    for (const char* const name : {"media reads", "media writes", "read requests", "write requests"})
+      head.emplace_back(name);
   if (checked) head.emplace_back("wrong");
   const bool invalid = any(rows, [](const summary_row& r) { return !r.invalid.empty(); });
   if (invalid) head.emplace_back("");
@@ -175,6 +179,9 @@ std::string results_table(const bench_options& options, const bench_report& repo
     if (media_counted)
       for (const std::uint64_t media_sums::*part : {&media_sums::bytes_read, &media_sums::bytes_written})
         line.push_back(r.media_bytes ? per_operation((*r.media_bytes).*part, r, 0) : "-");
+    if (of_modules)
+      for (std::size_t i = 0; i < pm_counts::kinds; ++i)
+        line.push_back(r.modules ? per_operation(r.modules->counts[i], r) : "-");
     if (checked) line.push_back(r.wrong ? fmt::format("{}", *r.wrong) : "-");
     if (invalid) line.emplace_back(r.invalid.empty() ? "" : invalid_mark);
     lines.push_back(line);

@@ -139,9 +139,9 @@ class xz_decoder final : public byte_source {
   // False: there is none. Streams are decoded one by one: liblzma does not tell damage from something else behind one.
   bool begin_stream() {
     if (!another_follows(file_, xz_mark, "xz")) return false;
-    if (const lzma_ret result = ::lzma_stream_decoder(&stream_, std::numeric_limits<std::uint64_t>::max(), 0);
-        result != LZMA_OK)
-      refuse(result);
+    // xz itself writes no file that needs more than 1.5 GiB to be read.
+    constexpr std::uint64_t most_memory = std::uint64_t{2} << 30;
+    if (const lzma_ret result = ::lzma_stream_decoder(&stream_, most_memory, 0); result != LZMA_OK) refuse(result);
     between_streams_ = false;
     return true;
   }
@@ -150,6 +150,8 @@ class xz_decoder final : public byte_source {
     switch (result) {
       case LZMA_BUF_ERROR: refuse_damaged(file_, "xz", ends_inside);
       case LZMA_OPTIONS_ERROR: refuse_damaged(file_, "xz", "it names a filter or a check that liblzma does not have");
+      case LZMA_MEMLIMIT_ERROR:
+        refuse_damaged(file_, "xz", "it asks for more than 2 GiB of memory, and no program writes such a file");
       case LZMA_MEM_ERROR: throw error("no memory to decompress '" + file_.path() + "'", "free some memory");
       default: refuse_damaged(file_, "xz", "its content cannot be decompressed");
     }

@@ -32,7 +32,8 @@ inline bool is_standard_output(const struct stat& file) noexcept {
 //
 //   nothing, or a regular file   a new file in the same folder, which gets the name in finish()
 //   a symbolic link              as above, for the file that the link leads to; the link stays
-//   a device, a FIFO             written directly: it cannot be replaced, and its input cannot be undone
+//   a device, a FIFO             written directly: it cannot be replaced, and its input cannot be undone; a FIFO
+//                                without a reader is waited for, with a line on standard error
 //   "-"                          standard output, as is any path to the file that standard output is
 //
 // Without finish() the old file stays and the new one is removed. Thread safety: one thread at a time.
@@ -48,7 +49,7 @@ class output_file {
     if (to_stdout_) {
       file_ = stdout;
     } else if (exists && !S_ISREG(old.st_mode)) {
-      take(::open(path_.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+      take(S_ISFIFO(old.st_mode) ? open_fifo() : ::open(path_.c_str(), as_it_is));
     } else {
       target_ = target_of(path_);
       take(open_new(mode));
@@ -97,6 +98,21 @@ class output_file {
   }
 
  private:
+  static constexpr int as_it_is = O_WRONLY | O_NOCTTY | O_CLOEXEC;
+
+  // The descriptor of a FIFO, once it has a reader, as other programs wait for one; below 0 and errno: it cannot be
+  // opened.
+  [[nodiscard]] int open_fifo() const {
+    const int file = ::open(path_.c_str(), as_it_is | O_NONBLOCK);
+    if (file >= 0) {
+      ::fcntl(file, F_SETFL, O_WRONLY);  // writes wait for the reader, and do not fail
+      return file;
+    }
+    if (errno != ENXIO) return file;
+    std::fprintf(stderr, "pmlab: waiting for a reader of %s\n", path_.c_str());
+    return ::open(path_.c_str(), as_it_is);
+  }
+
   [[noreturn]] void fail(int number) const {
     throw error("cannot write " + name() + ": " + std::strerror(number),
                 "check the path, its permissions and its space");

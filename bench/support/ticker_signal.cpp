@@ -3,6 +3,7 @@
 #include "bench/support/ticker.hpp"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 
 #include <signal.h>
@@ -13,13 +14,17 @@
 namespace pmlab::bench {
 namespace {
 
-void (*current_tick)(void*) = nullptr;
-void* current_context = nullptr;
+std::atomic<void (*)(void*)> current_tick{nullptr};
+std::atomic<void*> current_context{nullptr};
+std::atomic<int> handlers{0};  // that run
 alignas(64) std::array<char, std::size_t{1} << 16> handler_stack;
 
 void on_alarm(int /*signal*/) {
   const int before = errno;
-  if (current_tick != nullptr) current_tick(current_context);
+  // Counted first, so that a handler which finds a tick is waited for.
+  handlers.fetch_add(1);
+  if (auto* const tick = current_tick.load()) tick(current_context);
+  handlers.fetch_sub(1);
   errno = before;
 }
 
@@ -67,7 +72,9 @@ ticker::~ticker() {
   ::sigaction(SIGALRM, &ignored, nullptr);
   ::sigaction(SIGALRM, &running_->action_before, nullptr);
   ::sigaltstack(&running_->stack_before, nullptr);
+  // The handler may run in another thread, which took the signal before. The machine has no part in this wait.
   current_tick = nullptr;
+  while (handlers.load() != 0) __builtin_ia32_pause();
 }
 
 }  // namespace pmlab::bench

@@ -62,10 +62,7 @@ namespace {
 
 // Whether a line end of another kind is in the line, and behind it the beginning of another operation.
 [[nodiscard]] bool hides_operation(std::string_view line) {
-  using namespace std::string_view_literals;
-  constexpr std::string_view other_ends = "\r\0"sv;
-  for (std::size_t at = line.find_first_of(other_ends); at != std::string_view::npos;
-       at = line.find_first_of(other_ends, at + 1))
+  for (std::size_t at = line.find('\r'); at != std::string_view::npos; at = line.find('\r', at + 1))
     if (detail::format_of_line(line.substr(at + 1))) return true;
   return false;
 }
@@ -147,13 +144,13 @@ class trace_builder {
     detail::line_parser* parser = format == trace_format::automatic ? nullptr : &parser_of(format);
     bool last_is_operation = false;
     for (std::string_view line; lines.next(line);) {
-      last_is_operation = false;
+      if (std::exchange(last_is_operation, false)) others_.in_a_row = 0;
       if (parser == nullptr) {
         if (const auto found = detail::format_of_line(line)) parser = &parser_of(format = *found);
       }
       if (is_of_cache(format)) loading_ = false;
       if (parser == nullptr || !add_line(*parser, line, lines))
-        note_other(line, lines.number());
+        note_other(line, lines);
       else
         last_is_operation = true;
     }
@@ -211,10 +208,15 @@ class trace_builder {
                 "give a part of the trace");
   }
 
-  void note_other(std::string_view line, std::uint64_t number) {
+  void note_other(std::string_view line, const input::text_lines& lines) {
+    constexpr std::uint64_t most_in_a_row = 1 << 20;
+    if (++others_.in_a_row > most_in_a_row)
+      throw error(
+          lines.place() + ": " + with_commas(others_.in_a_row) + " lines, one behind the other, are no operation",
+          "check that it is the file that is meant; docs/traces.md shows the forms");
     if (others_.count++ == 0) {
       constexpr std::size_t short_enough = 40;
-      others_.first = number;
+      others_.first = lines.number();
       others_.text = shown(line, short_enough);
     }
     constexpr std::string_view name = "\"dotransactions\"=";
@@ -293,8 +295,9 @@ class trace_builder {
 
   struct other_lines {
     std::uint64_t count = 0;
-    std::uint64_t first = 0;  // its number
-    std::string text;         // the start of that
+    std::uint64_t first = 0;     // its number
+    std::string text;            // the start of that
+    std::uint64_t in_a_row = 0;  // up to the last line
   };
 
   const trace_options& options_;

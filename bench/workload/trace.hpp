@@ -69,7 +69,7 @@ struct trace_options {
 };
 
 // Reads the files of one trace, in this order. Plain, gzip, zstd or xz each, by content. Memory: 24 bytes an operation,
-// and up to 29 for each key while the trace is read; lines of any length pass through a buffer of fixed size.
+// and up to 29 for each key while the trace is read; lines pass through a buffer of fixed size.
 //
 // Throws pmlab::error that names the file (and the line number, from 1, where there is one): a file that cannot be
 // read, is a directory, is empty, is damaged or cut off, holds no operation or a malformed line.

@@ -1,7 +1,9 @@
 """Texts that a user gives, and files that are written: one reader and one writer for all of the package. As
 bench/support/read_file.hpp, output_file.hpp and tools/cli/outputs.hpp have them in C++."""
 
+import errno
 import gzip
+import io
 import lzma
 import os
 import re
@@ -18,20 +20,31 @@ STANDARD_OUTPUT = "-"
 _UTF8_MARK = b"\xef\xbb\xbf"
 # UTF-32 first: its mark begins with that of UTF-16.
 _WIDE_MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
-_PACKED = {b"\x1f\x8b\x08": ("gzip", gzip.decompress), b"\xfd7zXZ\0": ("xz", lzma.decompress)}
+_PACKED = {b"\x1f\x8b\x08": ("gzip", gzip.open), b"\xfd7zXZ\0": ("xz", lzma.open)}
+# A small compressed file may become any number of bytes.
+MOST_BYTES = 64 << 20
 # What another program must unpack: its mark, what it is, the program.
 _FOREIGN = {b"\x28\xb5\x2f\xfd": ("a zstd file", "zstd -dc"), b"BZh": ("a bzip2 file", "bunzip2 -c"),
             b"PK\x03\x04": ("a zip archive", "unzip -p")}
+
+
+def _first_bytes(file, name):
+    """All bytes of an open file. Raises Failure: there are more than a text has."""
+    data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise Failure(f"{name} has more than {MOST_BYTES} bytes, decompressed, which is too much",
+                      "check that it is the file that is meant")
+    return data
 
 
 def _unpacked(data, name):
     for mark, (what, unpacker) in _FOREIGN.items():
         if data.startswith(mark):
             raise Failure(f"{name} is {what}", f"unpack it first: {unpacker} FILE > NEW")
-    for mark, (form, decompress) in _PACKED.items():
+    for mark, (form, opened) in _PACKED.items():
         if data.startswith(mark):
             try:
-                return decompress(data)
+                return _first_bytes(opened(io.BytesIO(data)), name)
             except (OSError, EOFError, zlib.error, lzma.LZMAError) as problem:
                 raise Failure(f"{name} is a damaged or truncated {form} file: {problem}",
                               "make it or copy it again") from None
@@ -56,6 +69,10 @@ def _wide_encoding(data):
 def _decoded(data, name):
     if encoding := _wide_encoding(data):
         raise Failure(f"{name} is a text in {encoding}", f"convert it: iconv -f {encoding} -t UTF-8 FILE > NEW")
+    if (zero := data.find(b"\0")) >= 0:
+        line = data.count(b"\n", 0, zero) + 1
+        raise Failure(f"{name} is no text: line {line} has a zero byte",
+                      "check that it is the file that is meant, and make it or copy it again")
     try:
         return data.removeprefix(_UTF8_MARK).decode("utf-8")
     except UnicodeDecodeError as problem:
@@ -66,10 +83,11 @@ def _decoded(data, name):
 
 def read_text(path, what):
     """The text of a file, decompressed (gzip, xz) and without a byte order mark. `what` names it in errors:
-    "experiment". Raises Failure: it cannot be read, is damaged, or is no text in UTF-8."""
+    "experiment". Raises Failure: it cannot be read, is damaged, is no text in UTF-8, or has more than MOST_BYTES."""
     name = f"{what} {printable(path)}"
     try:
-        data = Path(path).read_bytes()
+        with open(path, "rb") as file:
+            data = _first_bytes(file, name)
     except OSError as problem:
         raise Failure(f"{name} cannot be read: {problem.strerror}", "check the path and its permissions") from None
     except ValueError:
@@ -206,6 +224,19 @@ def _replace(path, data):
         raise
 
 
+def _open_as_it_is(path):
+    """The descriptor of a device, or of a FIFO once it has a reader: standard error shows that one is waited for."""
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError as problem:
+        if problem.errno != errno.ENXIO:
+            raise
+        print(f"pmlab: waiting for a reader of {printable(path)}", file=sys.stderr, flush=True)
+        return os.open(path, os.O_WRONLY | os.O_NOCTTY)
+    os.set_blocking(number, True)
+    return number
+
+
 def write_text(path, text):
     """In UTF-8, in any locale. "-" is standard output; devices and FIFOs are written as they are; other files are
     replaced as a whole. Raises Failure: not all of it could be written, and the old file is as it was."""
@@ -215,7 +246,7 @@ def write_text(path, text):
             sys.stdout.flush()
             sys.stdout.buffer.write(data)
         elif os.path.exists(path) and not os.path.isfile(path):
-            with open(path, "wb") as file:
+            with open(_open_as_it_is(path), "wb") as file:
                 file.write(data)
         else:
             _replace(str(path), data)

@@ -17,6 +17,12 @@ class DoctorAndList(ProgramTest):
         command = next(line for line in said.splitlines() if line.startswith("  pmlab bench"))
         self.assertIn("--medium", command)
 
+    def test_doctor_shows_whether_optane_modules_are_counted(self):
+        self.assertRegex(pmlab("doctor", env={**os.environ, "PATH": "/nowhere"}).stdout,
+                         r"(?m)^PM counters +media counters of Optane are not read: ipmctl is not on PATH; install package ipmctl$")
+        said = pmlab("doctor", env={**os.environ, **self.with_modules()}).stdout
+        self.assertRegex(said, r"(?m)^PM counters +of 2 modules, by ipmctl$")
+
     def test_doctor_names_each_package_that_a_build_may_be_without(self):
         said = self.assert_works("doctor").stdout
         remedy = "install package lib[a-z+-]+-dev, and build pmlab again"

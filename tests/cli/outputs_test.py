@@ -83,6 +83,21 @@ class Outputs(ProgramTest):
         self.assert_is_results(read[0])
         self.assertTrue(stat.S_ISFIFO(os.stat(path).st_mode))
 
+    def test_a_fifo_without_a_reader_is_waited_for_and_said(self):
+        path = self.file("fifo")
+        os.mkfifo(path)
+        for option in ("--json", "--csv"):
+            with self.subTest(option=option), subprocess.Popen([PMLAB, *SMALL, option, path], stdout=subprocess.DEVNULL,
+                                                               stderr=subprocess.PIPE, text=True) as program:
+                self.assertEqual(program.stderr.readline(), f"pmlab: waiting for a reader of {path}\n")
+                with open(path, encoding="utf-8") as f:
+                    self.assertIn("cceh", f.read())
+                self.assertEqual(program.wait(60), 0)
+        with subprocess.Popen([PMLAB, *SMALL, "--json", path], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as program:
+            self.assertIn("waiting for a reader", program.stderr.readline())
+            program.send_signal(signal.SIGINT)
+            self.assertEqual(program.wait(60), -signal.SIGINT)
+
     def test_a_link_stays_a_link(self):
         target = self.write("target.json", b"old")
         os.symlink("target.json", self.file("link.json"))

@@ -1,8 +1,10 @@
 """The JSON and the table of `pmlab bench`: as docs/results-schema.md says, and consistent in themselves."""
+import csv
 import json
 import os
 import re
 import shutil
+from unittest import mock
 
 from described import documented_fields, seen_fields
 from program import ProgramTest, main, there
@@ -26,12 +28,42 @@ class Results(ProgramTest):
     def test_every_field_is_documented_and_every_documented_field_is_there(self):
         plain, _ = self.results_of("--index", "cceh,fast_fair", "--repeat", "2", "--threads", "1,2")
         counted, _ = self.results_of("--index", "fast_fair", "--medium", "counted:emulated:aep", "--verify")
-        pool, _ = self.results_of("--index", ",".join(there("cceh", "pmdk_hash", "std_map")), "--medium", "pmem:" + self.file("p"), "--verify",
-                                  "--seconds", "0.05", "--workload", "ycsb-a", "--reopen")
+        with mock.patch.dict(os.environ, self.with_modules()):
+            pool, _ = self.results_of("--index", ",".join(there("cceh", "pmdk_hash", "std_map")), "--medium", "pmem:" + self.file("p"),
+                                      "--verify", "--seconds", "0.05", "--workload", "ycsb-a", "--reopen")
         simulated, _ = self.results_of("--index", "cceh", "--medium", "simulated:aep", "--phases", "read")
         paced, _ = self.results_of("--index", "cceh", "--phases", "read", "--rate", "1M", "--interval", "10ms", "--cpu-counters")
         self.assert_as_documented([plain, counted, pool, simulated, paced])
         self.assertTrue(paced["results"][1]["cpu"] or any("--cpu-counters has no" in r for r in paced["remarks"]), paced["remarks"])
+
+    def test_counters_of_optane_are_those_of_the_phase(self):
+        pool = ("--index", "cceh", "--operations", "1k", "--phases", "read", "--medium", "pmem:" + self.file("p"))
+        table = self.file("r.csv")
+        with mock.patch.dict(os.environ, self.with_modules()):
+            document, shown = self.results_of(*pool, "--csv", table)
+            dram, _ = self.results_of("--index", "cceh", "--operations", "1k", "--phases", "read")
+        expected = {"media_reads": 8, "media_writes": 4, "read_requests": 2, "write_requests": 1}
+        self.assertEqual(document["results"][1]["modules"], expected)
+        self.assertIn("media reads", shown)
+        with open(table, encoding="utf-8") as f:
+            row = list(csv.DictReader(f))[1]
+        self.assertEqual({name: float(row[f"module_{name}"]) for name in expected}, expected)
+        self.assertEqual([r["modules"] for r in dram["results"]], [None, None])
+
+    def test_counters_of_optane_that_are_not_there_are_one_note(self):
+        pool = ("--index", "cceh,fast_fair", "--operations", "1k", "--phases", "read", "--medium", "pmem:" + self.file("p"))
+        for program, said in (("echo 'Error: no rights'; exit 1", "ipmctl failed: Error: no rights"),
+                              ("echo 'No modules.'", "ipmctl printed none for each module, but 'No modules.'"),
+                              ("echo '---DimmID=0x0001---'; echo '   MediaReads=0x1'", "printed none for each module")):
+            with self.subTest(program=program), mock.patch.dict(os.environ, self.with_modules(program)):
+                document, shown = self.results_of(*pool)
+                self.assertEqual(len([r for r in document["remarks"] if said in r]), 1, document["remarks"])
+                self.assertEqual({r["modules"] for r in document["results"]}, {None})
+                self.assertNotIn("media reads", shown)
+                self.assertIn(said, self.assert_works("doctor").stdout)
+        with mock.patch.dict(os.environ, self.with_modules() | {"PATH": "/nowhere"}):
+            document, _ = self.results_of(*pool)
+            self.assertIn("media counters of Optane are not read: ipmctl is not on PATH; install package ipmctl", document["remarks"])
 
     def test_histograms_are_files_of_each_phase(self):
         folder = self.file("histograms")

@@ -3,6 +3,7 @@ import gzip
 import json
 import lzma
 import os
+import resource
 import subprocess
 
 from program import DATA, PMLAB, ProgramTest, main
@@ -91,6 +92,26 @@ class Traces(ProgramTest):
         for words in (("bench", "--index", "cceh", "--medium", "simulated:" + bomb), ("microbench", "--suite", bomb)):
             with self.subTest(words=words):
                 self.assert_fails(2, [bomb, "bytes, decompressed"], *words)
+
+    def test_a_gigabyte_that_is_no_text_ends_soon(self):
+        """A gigabyte, and a tenth of the memory that it would take: of each form, for each kind of file."""
+        def limited():
+            resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+        block = 1 << 24
+        for filling, said in ((b"\0", "zero byte"), (b"x", "MiB"), (b"\n", "empty lines")):
+            for form, packed in (("gz", gzip.compress(filling * block) * 64),
+                                 ("xz", lzma.compress(filling * block, preset=0) * 64)):
+                bomb = self.write(f"bomb.{form}", packed)
+                for words in (("bench", "--index", "cceh", "--trace", bomb), ("bench", "--index", f"strings(cceh,keys={bomb})")):
+                    with self.subTest(filling=filling, form=form, words=words):
+                        done = subprocess.run([PMLAB, *words], capture_output=True, text=True, timeout=300, check=False, preexec_fn=limited)
+                        self.assertEqual(done.returncode, 2, done.stderr)
+                        self.assertRegex(done.stderr, f"pmlab: error: {bomb}:[0-9]+: .*({said}|bytes)")
+        bomb = self.write("bomb.gz", gzip.compress(b"\0" * block) * 64)
+        self.assert_fails(2, [bomb, "line 1 has a zero byte"], "pool", "load", self.file("new.pool"), bomb)
+        self.assertFalse(os.path.exists(self.file("new.pool")))
+        comments = self.write("lines.gz", gzip.compress(b"x\n" * (block // 2)) * 64)
+        self.assert_fails(2, [comments + ":1048577", "are no operation"], "bench", "--index", "cceh", "--trace", comments)
 
     def test_files_of_keys_in_every_form_are_the_same_keys(self):
         keys = [b"key%d" % i for i in range(500)]

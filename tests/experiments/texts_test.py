@@ -46,13 +46,30 @@ class Texts(unittest.TestCase):
                 (gzip.compress(TEXT.encode()) + b"more", "damaged or truncated gzip"),
                 (lzma.compress(TEXT.encode())[:-5], "damaged or truncated xz"),
                 (b"\x28\xb5\x2f\xfd and more", "zstd", "zstd -dc"),
-                (b"BZh91AY", "bzip2", "bunzip2"), (b"PK\x03\x04", "zip", "unzip")):
+                (b"BZh91AY", "bzip2", "bunzip2"), (b"PK\x03\x04", "zip", "unzip"),
+                (b"a = 1\nb\0", "is no text: line 2 has a zero byte")):
             with self.subTest(content=content[:20]):
                 self.path.write_bytes(content)
                 self.refused(f"experiment {self.path}", *parts)
         self.refused("No such file", path=self.folder / "none")
         self.refused("Is a directory", path=self.folder)
         self.refused("zero byte", path="a\0b")
+
+    def test_what_never_ends_is_refused_in_bounded_memory(self):
+        member = gzip.compress(b" " * (1 << 24))
+        for content in (member * 64, lzma.compress(b" " * (65 << 20), preset=0)):
+            self.path.write_bytes(content)
+            self.refused(f"experiment {self.path}", "has more than 67108864 bytes, decompressed")
+        self.refused("has more than 67108864 bytes", path="/dev/zero")
+
+    def test_a_fifo_is_written_once_it_has_a_reader(self):
+        os.mkfifo(self.path)
+        code = "import sys; from pmlab import texts; texts.write_text(sys.argv[1], 'line\\n' * 100_000)"
+        with subprocess.Popen([sys.executable, "-B", "-c", code, str(self.path)], cwd=os.path.join(package.ROOT, "experiments"),
+                              stderr=subprocess.PIPE, text=True) as writer:
+            self.assertEqual(writer.stderr.readline(), f"pmlab: waiting for a reader of {self.path}\n")
+            self.assertEqual(self.path.read_text(encoding="utf-8"), "line\n" * 100_000)
+            self.assertEqual(writer.wait(60), 0)
 
     def test_names_that_are_no_utf8_are_escaped(self):
         name = os.fsdecode(b"m\xe4r \xc3\xa4")

@@ -89,6 +89,24 @@ class ReleaseTest(unittest.TestCase):
         self.assertEqual(members["scripts/run.sh"].mode, 0o755)
         self.assertEqual(members["README.md"].mode, 0o644)
 
+    def test_raw_results_become_an_archive(self):
+        tree = self.clone("raw")
+        results = self.folder / "results"
+        for file in ("manifest.json", "raw/one/cell.json", "claims/aep.json", "index.html", "logs/one.log"):
+            (results / file).parent.mkdir(parents=True, exist_ok=True)
+            (results / file).write_text(file)
+        for out in ("raw-one", "raw-two"):
+            self.release(tree, self.folder / out, "--raw", results)
+            os.utime(results / "manifest.json", (1, 1))
+        name = f"pmlab-{VERSION}-raw.tar.gz"
+        self.assertEqual(hashes_of(self.folder / "raw-one")[name], hashes_of(self.folder / "raw-two")[name])
+        self.assertIn(name, (self.folder / "raw-one" / "SHA256SUMS").read_text())
+        with tarfile.open(self.folder / "raw-one" / name) as archive:
+            files = sorted(m.name for m in archive.getmembers() if m.isreg())
+        self.assertEqual(files, [f"pmlab-{VERSION}-raw/{f}" for f in ("claims/aep.json", "manifest.json", "raw/one/cell.json")])
+        shutil.rmtree(results / "raw")
+        self.assertIn("has no raw/", self.release(tree, self.folder / "raw-none", "--raw", results, status=1))
+
     def test_refusals(self):
         tree = self.clone("refusals")
         out = self.folder / "refused"

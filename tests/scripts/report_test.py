@@ -8,6 +8,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 from unittest import mock
@@ -400,6 +401,58 @@ class Published(ReportCase):
         run = make_report(self.target)
         self.assertEqual(run.returncode, 1)
         self.assertIn("is published: it holds page and figures, and no raw/ to make them from; unpack the raw files", run.stderr)
+
+
+class Archive(ReportCase):
+    """The raw results of a release, which are compared as they are downloaded."""
+
+    def setUp(self):
+        super().setUp()
+        sample_results.write(self.folder, {"hash": sample_results.documents()["hash"]})
+        self.archive = self.folder.parent / "pmlab-1.2.3-raw.tar.gz"
+
+    def pack(self, add):
+        with tarfile.open(self.archive, "w:gz") as archive:
+            add(archive)
+
+    def refused(self, *parts):
+        run = make_report("--compare", self.archive, self.folder)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        for part in (str(self.archive), *parts):
+            self.assertIn(part, run.stderr)
+
+    def test_it_is_compared_as_its_folder_is(self):
+        for name in ("pmlab-1.2.3-raw", "."):
+            with self.subTest(name=name):
+                self.pack(lambda archive, inside=name: archive.add(self.folder, inside))
+                run = make_report("--compare", self.archive, self.folder)
+                self.assertEqual((run.returncode, run.stderr), (0, ""))
+                self.assertRegex((self.folder / "compare.html").read_text(), r"\d+ of (?!0 )\d+ figures are within 2 % of each other")
+        self.assertEqual(make_report("--compare", self.folder, self.archive).returncode, 2, "B is no folder for the page")
+        page = self.folder.parent / "page.html"
+        self.assertEqual(make_report("--compare", self.folder, self.archive, "--out", page).returncode, 0)
+        self.assertTrue(page.is_file())
+
+    def test_what_is_no_archive_of_results_is_refused(self):
+        self.archive.write_bytes(b"no archive")
+        self.refused("is no archive")
+        self.pack(lambda archive: archive.add(self.folder, "x"))
+        whole = self.archive.read_bytes()
+        self.archive.write_bytes(whole[:len(whole) // 2])
+        self.refused("is no archive")
+        for name, kind in (("../outside", tarfile.REGTYPE), ("/outside", tarfile.REGTYPE), ("link", tarfile.SYMTYPE)):
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, "/etc/passwd"
+            with self.subTest(name=name):
+                self.pack(lambda archive, bad=member: archive.addfile(bad))
+                self.refused(name, "no file of results")
+        large = tarfile.TarInfo("raw/large.json")
+        large.size = 1 << 40
+        with tarfile.open(self.archive, "w") as archive:
+            archive.fileobj.write(large.tobuf())
+        self.refused("too much")
+        self.pack(lambda archive: archive.add(self.folder / "manifest.json", "manifest.json"))
+        self.assertIn("holds no results below raw/", make_report("--compare", self.archive, self.folder).stderr)
 
 
 class Results(unittest.TestCase):

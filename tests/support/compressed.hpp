@@ -1,6 +1,7 @@
 // Bytes as compressed files hold them. Tests that include this link ZLIB::ZLIB, PkgConfig::ZSTD and LibLZMA::LibLZMA.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -25,6 +26,15 @@ namespace pmlab::tests {
   packed.resize(stream.total_out);
   ::deflateEnd(&stream);
   if (result != Z_STREAM_END) throw std::runtime_error("zlib");
+  return packed;
+}
+
+// `start`, and behind it `count` times `filling`.
+[[nodiscard]] inline std::string gzip_of_repeated(const std::string& start, char filling, std::size_t count) {
+  constexpr std::size_t block = std::size_t{1} << 24;
+  std::string packed = gzip_of(start);
+  const std::string member = gzip_of(std::string(block, filling));
+  for (std::size_t done = 0; done < count; done += block) packed += member;
   return packed;
 }
 

@@ -9,6 +9,7 @@
 #include "bench/support/huge_page_probe.hpp"
 #include "bench/support/machine.hpp"
 #include "bench/support/optional_packages.hpp"
+#include "bench/support/pm_counters.hpp"
 #include "bench/support/pm_devices.hpp"
 #include "bench/support/quantity.hpp"
 #include "bench/support/thread_team.hpp"
@@ -145,6 +146,11 @@ void show_devices(const bench::pm_devices& devices) {
   }
 }
 
+void show_counters() {
+  const bench::pm_reading found = bench::read_pm_counters();
+  line("PM counters", found.counts ? fmt::format("of {}, by ipmctl", plural(found.modules, "module")) : found.problem);
+}
+
 // What this build may be without.
 void show_optional_packages() {
   std::string_view subject = "optional";
@@ -199,6 +205,7 @@ int examine() {
   line("simulation", state_of_simulation());
   show_optional_packages();
   show_devices(devices);
+  show_counters();
   const folder_space shared_memory = space_of("/dev/shm");
   line("/dev/shm", shared_memory.total == 0
                        ? "not there"

@@ -125,8 +125,8 @@ int dump(const given_options& given) {
 int load(const given_options& given) {
   pool::refuse_what_is_there(given.file);
   const bool from_input = given.text == "-";
-  // The text, and entries that are made from it.
-  const std::string text = read_file(from_input ? "/dev/stdin" : given.text, "dump", bench::available_memory() / 2);
+  // The text, entries that are made from it, and the pool, which may be in memory too.
+  const std::string text = read_file(from_input ? "/dev/stdin" : given.text, "dump", bench::available_memory() / 4);
   const std::vector<pool::dumped_root> roots = pool::parse_dump(text, from_input ? "stdin" : given.text);
   const bench::index_description* const other = given.index.empty() ? nullptr : &bench::find_index(given.index);
   std::vector<pool::new_root> wanted;

@@ -26,6 +26,7 @@ namespace {
 
 using namespace std::string_literals;
 using tests::gzip_of;
+using tests::gzip_of_repeated;
 using tests::message_of;
 using tests::xz_of;
 using tests::zstd_of;
@@ -109,6 +110,36 @@ TEST_F(input_files, a_line_longer_than_the_buffer_is_known_as_cut) {
   EXPECT_EQ(line, "last");
   EXPECT_EQ(text.number(), 3U);
   EXPECT_EQ(text.place(), folder_.file("file") + ":3");
+}
+
+// A gigabyte that is decompressed from a small file, or comes from a device, is not read to its end.
+TEST_F(input_files, what_no_text_has_is_refused_at_once_with_the_number_of_the_line) {
+  const std::size_t large = std::size_t{1} << 30;
+  std::string names;
+  for (int i = 0; i < 20'000; ++i) names += "name\0"s;
+  const struct {
+    const char* what;
+    std::string start;
+    char filling;
+    const char* refused;
+  } cases[] = {
+      {"zero bytes", "", '\0', ":1: the line has a zero byte"},
+      {"zero bytes behind lines", "one\ntwo\n", '\0', ":3: the line has a zero byte"},
+      {"zero bytes behind names that end in them", names, '\0', ":1068577: it is the last of 1048577 empty lines"},
+      {"a line without end", "one\ntw", 'o', ":2: the line has more than 16 MiB"},
+      {"line ends", "one\n", '\n', ":1048578: it is the last of 1048577 empty lines"},
+  };
+  for (const auto& c : cases) {
+    const std::string path = write(gzip_of_repeated(c.start, c.filling, large));
+    const std::string said = refusal_of(path);
+    EXPECT_NE(said.find(path + c.refused), std::string::npos) << c.what << ": " << said;
+  }
+  EXPECT_NE(refusal_of("/dev/zero").find("/dev/zero:1: the line has a zero byte"), std::string::npos);
+  const std::string said = message_of([] { (void)read_file("/dev/zero", "profile"); });
+  EXPECT_NE(said.find("profile '/dev/zero' is no text: line 1 has a zero byte"), std::string::npos) << said;
+  const std::string path = write(gzip_of_repeated("{}\n", ' ', large));
+  EXPECT_NE(message_of([&] { (void)read_file(path, "profile"); }).find("has more than 67108864 bytes, decompressed"),
+            std::string::npos);
 }
 
 TEST_F(input_files, what_cannot_be_read_is_refused_with_its_name_and_a_remedy) {

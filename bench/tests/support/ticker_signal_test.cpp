@@ -47,5 +47,39 @@ TEST(TickerBySignal, a_ring_that_waits_is_gone_when_it_ends) {
   ASSERT_EQ(::pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr), 0);
 }
 
+struct slow_tick {
+  std::atomic<bool> begun{false};
+  std::atomic<bool> ended{false};
+};
+
+// Long enough for the destructor to return, if it does not wait.
+void tick_slowly(void* context) {
+  auto* const tick = static_cast<slow_tick*>(context);
+  if (tick->begun.exchange(true)) return;
+  const double end = real_seconds() + 0.3;
+  while (real_seconds() < end) continue;
+  tick->ended = true;
+}
+
+TEST(TickerBySignal, a_tick_in_another_thread_has_ended_when_it_ends) {
+  slow_tick tick;
+  std::atomic<bool> ends{false};
+  std::thread other([&] {
+    while (!ends) std::this_thread::yield();
+  });
+  const sigset_t alarm = only_alarm();
+  ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, &alarm, nullptr), 0);  // the other thread takes it
+  {
+    const ticker t(tick_slowly, &tick);
+    const double end = real_seconds() + 60;
+    while (!tick.begun && real_seconds() < end) std::this_thread::yield();
+  }
+  EXPECT_TRUE(tick.begun);
+  EXPECT_TRUE(tick.ended);
+  ends = true;
+  other.join();
+  ASSERT_EQ(::pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr), 0);
+}
+
 }  // namespace
 }  // namespace pmlab::bench

@@ -344,7 +344,7 @@ TEST_F(trace_files, bad_files_give_one_clear_error_each) {
   expect(write("empty", ""), "empty");
   expect(write("empty.gz", gzip_of("")), "empty");
   expect(write("status", "YCSB Client 0.17.0\nStarting test.\n"), "no operation");
-  expect(write("binary", std::string(1'000'000, '\0')), "no operation");
+  expect(write("binary", std::string(1'000'000, '\0')), ":1: the line has a zero byte");
 
   std::string text;
   for (std::uint64_t i = 0; i < 50'000; ++i) text += "READ usertable user" + std::to_string(key_of(i)) + " [ ]\n";

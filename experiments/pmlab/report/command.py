@@ -1,16 +1,19 @@
 """pmlab report: makes a page of results: the thesis, a ranking, verdicts, and charts of every experiment."""
 
+import contextlib
 from pathlib import Path
 
 from ..arguments import Parser
 from ..errors import FAILURE, SUCCESS, Failure
 from ..texts import check_folder, check_writable
+from .archive import is_archive, unpacked
 
 EPILOG = """  pmlab report results/mine
   pmlab report results/mine --publish results/quick
   pmlab report results/mine --paper figures
   pmlab report --compare results/before results/after --out compare.html
-  pmlab report --compare results/quick results/mine"""
+  pmlab report --compare results/quick results/mine
+  pmlab report --compare pmlab-0.2.0-raw.tar.gz results/mine"""
 
 
 def command_line():
@@ -19,7 +22,7 @@ def command_line():
     parser.add_argument("folder", nargs="*", metavar="FOLDER",
                         help="what `pmlab run --out` wrote; the page is its index.html")
     parser.add_argument("--compare", nargs=2, metavar=("A", "B"),
-                        help="two folders side by side, published ones too, with ratios of B to A")
+                        help="two folders side by side, with ratios of B to A; published ones too, and the archive of a release")
     parser.add_argument("--out", type=Path, metavar="FILE",
                         help="the page; if not given index.html of FOLDER, or compare.html of B")
     parser.add_argument("--publish", type=Path, metavar="DIR",
@@ -49,7 +52,9 @@ def _checked(given):
     if given.publish and given.publish.resolve() == Path(given.folder[0]).resolve():
         raise Failure(f"--publish {given.publish} is the folder of the results itself", 
                       "name another folder, such as results/quick")
-    return [_folder(f) for f in given.folder or given.compare]
+    if given.compare and not given.out and any(map(is_archive, given.compare)) and not (Path(given.compare[1]) / "raw").is_dir():
+        raise Failure("one of the two is an archive, and B is no folder for the page", "name the page with --out, or give the archive as A")
+    return [Path(f) if given.compare and is_archive(f) else _folder(f) for f in given.folder or given.compare]
 
 
 def _check_places(given, folders):
@@ -78,7 +83,8 @@ def main(arguments):
     _matplotlib()
     from . import writing
     if given.compare:
-        target = writing.compare(*folders, given.out)
+        with contextlib.ExitStack() as unpackings:
+            target = writing.compare(*(unpackings.enter_context(unpacked(f)) for f in folders), given.out)
     elif given.paper:
         target = writing.paper(folders[0], given.paper)
     else:
