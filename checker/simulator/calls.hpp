@@ -39,6 +39,8 @@ void pmlab_machine_end_timing() noexcept;
 // How many there are, and the number of the one that the calling fiber runs on.
 unsigned pmlab_machine_hosts() noexcept;
 unsigned pmlab_machine_host() noexcept;
+// False: the host has died, and this is known. True for some time behind its death.
+bool pmlab_machine_host_is_alive(unsigned host) noexcept;
 // Whether the line of `address` is the same for all hosts.
 bool pmlab_machine_is_coherent(const void* address) noexcept;
 // A compare-exchange by the device, atomic for all hosts. `expected` becomes the value that was there; true: equal, and

@@ -132,6 +132,7 @@ class simulated {
   static constexpr bool shared_by_hosts = true;
   [[nodiscard]] unsigned hosts() const noexcept { return pmlab_machine_hosts(); }
   [[nodiscard]] unsigned host() const noexcept { return pmlab_machine_host(); }
+  [[nodiscard]] bool host_is_alive(unsigned host) const noexcept { return pmlab_machine_host_is_alive(host); }
   [[gnu::noinline]] void refresh(const void* address, std::size_t bytes) noexcept {
     if (hosts() == 1 || pmlab_machine_is_coherent(address)) return;
     constexpr unsigned clflushopt = 1, mfence = 1;

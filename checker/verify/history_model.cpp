@@ -34,8 +34,8 @@ history_model::key_history& history_model::of(std::uint64_t key) {
 
 void history_model::there_before(const indexes::entry& e) { of(e.key).courses.front().state = e.value; }
 
-void history_model::add_operation(key_history& k, unsigned thread, const step& s, const answer* coming) {
-  k.under_way.push_back({thread, s, coming == nullptr ? taken_effect{} : taken_effect::with(*coming)});
+void history_model::add_operation(key_history& k, unsigned thread, const step& s, const answer* coming) const {
+  k.under_way.push_back({thread, s, coming == nullptr ? taken_effect{} : taken_effect::with(*coming), clock_});
   k.reachable.clear();
 }
 
@@ -110,7 +110,7 @@ std::string history_model::story(const key_history& k, bool blame) {
   };
   for (std::size_t i = 0; i < k.told.size(); ++i)
     add(k.told[i].first, " -> " + to_string(k.told[i].second), blame && i + 1 == k.told.size());
-  for (const operation& o : k.under_way) add(o, " (under way)");
+  for (const operation& o : k.under_way) add(o, o.died != 0 ? " (its host died)" : " (under way)");
   return text;
 }
 
@@ -132,6 +132,9 @@ std::string history_model::end(key_history& k, std::size_t which, const answer& 
   k.told.emplace_back(ended, got);
   if (is_change(got)) k.not_acknowledged.clear();
   drop(k, which);
+  if (!is_change(got)) return {};
+  for (std::size_t i = k.under_way.size(); i > 0; --i)
+    if (const operation& o = k.under_way[i - 1]; o.died != 0 && o.died < ended.began) drop(k, i - 1);
   return {};
 }
 
@@ -281,6 +284,32 @@ std::vector<key_state> history_model::reachable_states(const key_history& k) {
   for (const course& c : courses)
     if (std::find(states.begin(), states.end(), c.state) == states.end()) states.push_back(c.state);
   return states;
+}
+
+void history_model::died(unsigned thread) {
+  ++clock_;
+  std::erase_if(scans_, [&](const active_scan& scan) { return scan.thread == thread; });
+  for (key_history& k : states_)
+    for (std::size_t i = k.under_way.size(); i > 0; --i) {
+      operation& o = k.under_way[i - 1];
+      if (o.thread != thread) continue;
+      if (is_read(o.what.what))
+        drop(k, i - 1);
+      else
+        o.died = clock_;
+    }
+}
+
+void history_model::settled(std::span<const indexes::entry> found) {
+  ++clock_;
+  loads_.clear();
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    key_history& k = states_[i];
+    k.under_way.clear();
+    k.reachable.clear();
+    k.courses.assign(1, course{});
+    k.courses.front().state = state_in(found, keys_[i]);
+  }
 }
 
 void history_model::go_on_after_kill(std::span<const indexes::entry> found) {

@@ -59,6 +59,12 @@ class history_model {
   void load_called(unsigned thread, std::span<const indexes::entry> ascending);
   std::string load_returned(unsigned thread, std::size_t done);
 
+  // The thread's host has died: its change under way, if there is one, has taken effect, or does so until a survivor has
+  // repaired what it left; it has done so when a change of the key has returned that began behind the death.
+  void died(unsigned thread);
+  // All changes of threads that died have taken effect or never will: these entries are what is left.
+  void settled(std::span<const indexes::entry> found);
+
   // The process was killed, and the next one finds these entries. What operations under way did may be in the caches
   // alone. It was never acknowledged: a crash may take it back, also if it was seen since, until a change of the key is
   // acknowledged.
@@ -90,7 +96,9 @@ class history_model {
   struct operation {
     unsigned thread;
     step what;
-    taken_effect coming{};  // the only one that it can have; empty: any
+    taken_effect coming{};    // the only one that it can have; empty: any
+    std::uint64_t began = 0;  // by `clock_`
+    std::uint64_t died = 0;   // its host did then; 0: it lives
   };
   // One way in which it may have happened so far.
   struct course {
@@ -130,7 +138,7 @@ class history_model {
   [[nodiscard]] static bool is_settled(const key_history& k) noexcept {
     return k.under_way.empty() && k.courses.size() == 1;
   }
-  static void add_operation(key_history& k, unsigned thread, const step& s, const answer* coming = nullptr);
+  void add_operation(key_history& k, unsigned thread, const step& s, const answer* coming = nullptr) const;
   static void add_if_new(std::vector<course>& courses, std::size_t operations, const course& c);
   static void let_happen(std::vector<course>& courses, const std::vector<operation>& under_way,
                          std::optional<std::size_t> last);

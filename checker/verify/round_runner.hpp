@@ -70,8 +70,8 @@ class round_runner : public runner {
   virtual simulator::persistence_observer& begin_explorer(const crash_options& how);
   // `target_` is open; the threads have not begun.
   virtual void begin_phase() {}
-  // On a thread, which has done nothing yet.
-  virtual void begin_thread(unsigned /*thread*/) {}
+  // A thread is about to be made.
+  virtual void before_thread(unsigned /*thread*/) {}
   [[nodiscard]] virtual buffer make_buffer() const { return {}; }
   // "" or the violation in its result.
   virtual std::string perform(unsigned thread, const typename Kind::step& s, buffer& data) = 0;
@@ -165,7 +165,6 @@ void round_runner<Kind>::drive(unsigned thread) {
   // Made and filled unwatched: it is the driver's, not the subject's.
   buffer data;
   machine.quietly([&] { data = make_buffer(); });
-  begin_thread(thread);
   for (const typename Kind::step& s : phases_[phase_][thread]) {
     if (options_->profile != nullptr) options_->profile->operation_begins();
     if (schedule_ != nullptr) schedule_->operation_begins();
@@ -185,7 +184,10 @@ void round_runner<Kind>::drive_all() {
   if (options_->threads == 1) return drive(0);
   simulator::the_machine().quietly([&] {
     std::vector<std::thread> threads;
-    for (unsigned t = 0; t < options_->threads; ++t) threads.emplace_back([this, t] { drive(t); });
+    for (unsigned t = 0; t < options_->threads; ++t) {
+      before_thread(t);
+      threads.emplace_back([this, t] { drive(t); });
+    }
     for (std::thread& t : threads) t.join();
   });
 }

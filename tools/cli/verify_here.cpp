@@ -127,6 +127,8 @@ std::string counts_in_words(const round_counts& counts, double seconds) {
   if (counts.hosts.write_backs + counts.hosts.stale_loads != 0)
     text += fmt::format(", {} write-backs, {} stale loads, {} clobbers", counts.hosts.write_backs,
                         counts.hosts.stale_loads, counts.hosts.clobbers);
+  if (counts.hosts.deaths != 0)
+    text += fmt::format(", {} deaths with {} lost stores", counts.hosts.deaths, counts.hosts.lost_stores);
   if (counts.schedules != 0)
     text += fmt::format(", {} schedules ({:.0f}/s)", counts.schedules, static_cast<double>(counts.schedules) / seconds);
   return text;

@@ -15,8 +15,8 @@ namespace pmlab::cli {
 namespace {
 
 constexpr std::uint64_t line_bytes = 64;
-constexpr const char* own_options[] = {"--coherence",    "--coherent-bytes", "--stale",
-                                       "--invalidation", "--as-is",          "--stale-loads"};
+constexpr const char* own_options[] = {"--coherence", "--coherent-bytes", "--stale", "--invalidation",
+                                       "--as-is",     "--stale-loads",    "--deaths"};
 
 void check_choice(const char* option, const std::string& given, std::initializer_list<std::string_view> choices) {
   if (std::find(choices.begin(), choices.end(), given) == choices.end())
@@ -42,6 +42,8 @@ void add_host_options(CLI::App& app, host_request& r) {
                  "mfence | sfence, with --hosts: the fence that orders loads behind a clflushopt; mfence if not given, "
                  "as on x86");
   app.add_flag("--as-is", r.as_is, "with --hosts: also an index that several hosts are not made to share");
+  value("--deaths", "", "N, with --hosts: in half of the rounds 1 to N hosts die in the middle of what they do",
+        r.deaths, count_from_0);
   value("--stale-loads", "",
         "N, with --hosts: only the first N loads may miss a store of another host, as a violation names them",
         r.stale_loads, count_from_0);
@@ -63,6 +65,12 @@ void check_host_options(const CLI::App& app, unsigned threads, unsigned most_thr
                   "leave one of them out");
   if (app.count("--search") != 0 && app.get_option("--search")->as<std::string>() == "bounded")
     throw error("--hosts is for random searches", "leave --search bounded out");
+  if (app.count("--deaths") != 0 && (r.deaths == 0 || r.deaths >= r.hosts))
+    throw error(fmt::format("--deaths is {}, of {} hosts", r.deaths, r.hosts),
+                fmt::format("give 1 to {}: one host lives on", r.hosts - 1));
+  if (r.deaths != 0 && r.as_is)
+    throw error("--deaths is about indexes that hosts are made to share, and excludes --as-is",
+                "leave one of them out");
   check_choice("--coherence", r.coherence, {"full", "partial", "none"});
   check_choice("--stale", r.stale, {"any", "loaded"});
   check_choice("--invalidation", r.invalidation, {"mfence", "sfence"});

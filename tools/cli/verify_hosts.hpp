@@ -24,7 +24,8 @@ struct host_request {
   std::uint64_t coherent_bytes = 0;  // as `coherent_size` says
   std::string stale = "any";
   std::string invalidation = "mfence";
-  bool as_is = false;  // also an index that hosts are not made to share
+  bool as_is = false;   // also an index that hosts are not made to share
+  unsigned deaths = 0;  // at most so many of them die in a round
   std::uint64_t stale_loads = all_stale_loads;
 };
 

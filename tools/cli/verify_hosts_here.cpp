@@ -21,6 +21,7 @@ simulator::host_options host_options_of(const host_request& r) {
           .coherent_bytes = r.coherent_bytes,
           .stale = r.stale == "loaded" ? stale_lines::loaded : stale_lines::any,
           .sfence_invalidates = r.invalidation == "sfence",
+          .deaths = r.deaths,
           .most_misses = r.stale_loads};
 }
 
@@ -33,6 +34,7 @@ std::string replay_of(const simulator::host_options& hosts, bool as_is) {
   if (is_partial) text += fmt::format(" --coherent-bytes {}", hosts.coherent_bytes);
   if (hosts.stale == stale_lines::loaded) text += " --stale loaded";
   if (hosts.sfence_invalidates) text += " --invalidation sfence";
+  if (hosts.deaths != 0) text += fmt::format(" --deaths {}", hosts.deaths);
   if (as_is) text += " --as-is";
   if (hosts.most_misses != all_stale_loads) text += fmt::format(" --stale-loads {}", hosts.most_misses);
   return text;

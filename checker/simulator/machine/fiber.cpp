@@ -1,9 +1,12 @@
 // Thread-local storage for fibers.
 #include "checker/simulator/machine/fiber.hpp"
+#include "checker/simulator/machine/fiber_stack.hpp"
 #include "checker/simulator/machine/host_refusal.hpp"
 #include "checker/simulator/machine/real.hpp"
 
 #include <climits>
+#include <new>
+#include <utility>
 
 #include <immintrin.h>
 #include <linux/futex.h>
@@ -48,6 +51,17 @@ void* lent_storage::lend(void* self) {
   set_and_wake(storage.state_, 1);
   wait_while(storage.state_, 1);
   return nullptr;
+}
+
+void fiber::abandon() noexcept {
+  if (!context) return;
+  // Its destructor would unwind the stack.
+  alignas(boost::context::fiber) std::byte never_destroyed[sizeof(boost::context::fiber)];
+  ::new (never_destroyed) boost::context::fiber(std::move(context));
+  boost::context::stack_context stack;
+  stack.size = stack_bytes;
+  stack.sp = reinterpret_cast<void*>(stack_low + stack_bytes);
+  fiber_stacks().deallocate(stack);
 }
 
 }  // namespace pmlab::simulator

@@ -46,6 +46,7 @@ struct fiber {
   bool timed = false;          // its accesses take virtual time now
   bool timed_out = false;      // how its last wait ended
   bool yielded = false;        // yielded without work to do; for fairness
+  bool dead = false;           // with its host: it never runs again, not even to unwind its stack
   std::uint64_t deadline = 0;  // deadline of a wait, in picoseconds of virtual time; 0: none
   const void* waits_for = nullptr;
   std::string_view why;               // it is blocked
@@ -65,6 +66,9 @@ struct fiber {
   void* argument = nullptr;
   void* result = nullptr;
   boost::context::fiber context;  // where it continues
+
+  // It is dead: what is on its stack stays as it is, and the stack is used again. REQUIRES: it does not run.
+  void abandon() noexcept;
 };
 
 }  // namespace pmlab::simulator

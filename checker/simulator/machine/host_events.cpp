@@ -59,6 +59,33 @@ void machine::meet_other_hosts(std::uintptr_t address, std::size_t bytes) {
   watching_ = watched;
 }
 
+void machine::does_to_hosts(shared_event what, const void* caller) {
+  if (hosts_->dies_before(what)) let_host_die(caller);
+}
+
+// Its threads end here, the current one among them, and with them what waits in store buffers.
+void machine::let_host_die(const void* caller) {
+  watching_ = false;
+  if (!current_->stores.empty()) current_->stores.take_out();
+  for (const auto& f : fibers_) {
+    const bool runs_here = f->number != 0 && f->host == current_->host && f->state != fiber_state::finished;
+    if (!runs_here) continue;
+    f->dead = true;
+    f->state = fiber_state::finished;
+    f->stores = {};
+    f->flushes.clear();
+    f->invalidations.clear();
+    if (f.get() != current_) f->abandon();
+    make_runnable(f.get(), true);
+  }
+  hosts_->die(caller);
+  fiber* const next = choose(turn::blocked);
+  restart_quantum();
+  hosts_->show(next->host);
+  next->stores.put_in();
+  switch_to(next);
+}
+
 void machine::move_to_host(unsigned host) {
   quietly([&] {
     current_->host = host;
@@ -98,6 +125,7 @@ unsigned pmlab_machine_hosts() noexcept {
   return hosts == nullptr ? 1 : hosts->count();
 }
 unsigned pmlab_machine_host() noexcept { return the_machine().host(); }
+bool pmlab_machine_host_is_alive(unsigned host) noexcept { return the_machine().seems_alive(host); }
 bool pmlab_machine_is_coherent(const void* address) noexcept {
   const auto* const hosts = the_machine().hosts_in_use();
   return hosts == nullptr || hosts->is_coherent(reinterpret_cast<std::uintptr_t>(address));

@@ -148,6 +148,18 @@ void hosts::note_miss(shared_line& line, const void* caller, const invalidation_
 }
 
 std::string hosts::story() const {
+  std::string text;
+  for (const host_death& d : deaths_) {
+    text += "\n  death: host " + std::to_string(d.host) + " died before its access at " + code_address(d.caller);
+    for (const lost_stores& l : d.lost)
+      text += "\n    lost: " + std::to_string(l.count) + " store(s) to the line at offset " +
+              std::to_string(std::size_t{l.line} * media::cache_line_bytes) + ", first the one at " +
+              code_address(l.first);
+  }
+  return text + story_of_miss();
+}
+
+std::string hosts::story_of_miss() const {
   if (counts_.misses == 0) return "\n  every load has seen the newest store: so it fails on one coherent memory, too";
   const missed_store& m = last_miss_;
   const std::string host = "host " + std::to_string(m.host);
@@ -316,7 +328,8 @@ void hosts::add_version(shared_line& line, const line_words& words, unsigned hos
   std::uint64_t reachable = line.versions.newest().number;
   for (unsigned h = 0; h < options_.hosts; ++h) {
     host_copy& c = line.copies[h];
-    if (!c.is_clean()) continue;  // it has its base itself, and its next version is its own
+    // It has its base itself, and its next version is its own. The dead see nothing.
+    if (!c.is_clean() || is_dead(h)) continue;
     if (c.seen < oldest) {
       take(line, h, oldest);
       ++counts_.forced;
@@ -400,6 +413,71 @@ std::string hosts::device_compare_exchange(std::uint64_t* word, std::uint64_t& e
     add_version(l, words, shown_, caller);
   }
   return {};
+}
+
+// ---- deaths ----
+
+bool hosts::dies_before(shared_event what) noexcept {
+  ++events_;
+  doomed& d = dooms_[shown_];
+  if (d.number == 0) return false;
+  switch (d.when) {
+    case death_moment::before_event: return --d.number == 0;
+    case death_moment::before_publication: return what == shared_event::publication && --d.number == 0;
+    case death_moment::behind_lock_word:
+      if (what == shared_event::lock_word && --d.number == 0) d = {death_moment::before_event, 1};
+      return false;
+  }
+  return false;
+}
+
+// None, all, or any number of them.
+std::size_t hosts::stores_that_arrive(std::size_t count) noexcept {
+  switch (below(3)) {
+    case 0: return 0;
+    case 1: return count;
+    default: return below(count + 1);
+  }
+}
+
+void hosts::die(const void* caller) {
+  constexpr std::uint64_t delays[] = {1, 30, 1000};
+  known_dead_at_[shown_] = events_ + 1 + below(delays[below(std::size(delays))]);
+  dooms_[shown_] = {};
+  host_death death{.host = shown_, .caller = caller, .lost = {}};
+  for (shared_line& l : lines_) lose_copy(l, death);
+  lose_coherent_stores(death);
+  ++counts_.deaths;
+  for (const lost_stores& l : death.lost) counts_.lost_stores += l.count;
+  deaths_.push_back(std::move(death));
+  if (on_death) on_death(shown_);
+}
+
+void hosts::lose_copy(shared_line& line, host_death& death) {
+  host_copy& c = line.copies[shown_];
+  if (!c.around.empty()) {
+    if (happens(2))
+      arrive(line, shown_);
+    else
+      death.lost.push_back({line.number, c.around.size(), c.around.front().caller});
+  }
+  write_back(line, shown_, stores_that_arrive(c.stores.size()));
+  if (!c.stores.empty()) death.lost.push_back({line.number, c.stores.size(), c.stores.front().caller});
+  c.around.clear();
+  c.stores.clear();
+}
+
+void hosts::lose_coherent_stores(host_death& death) {
+  std::vector<std::uint32_t> dirty;
+  for (const std::uint32_t id : memory_.unpersisted())
+    if (holder_of(memory_.log(id).number) == shown_ + 1) dirty.push_back(memory_.log(id).number);
+  for (const std::uint32_t line : dirty) {
+    const std::vector<logged_store>& stores = memory_.log_of(line)->stores;
+    const std::size_t count = stores.size();
+    const std::size_t kept = stores_that_arrive(count);
+    if (kept < count) death.lost.push_back({line, count - kept, stores[kept].caller});
+    memory_.lose_stores(line, kept);
+  }
 }
 
 }  // namespace pmlab::simulator

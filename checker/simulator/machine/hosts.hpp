@@ -13,13 +13,18 @@
 //
 // A line of coherent memory has one content. Its stores are logged by the memory itself, as those of a single host, and
 // reach the device when another host touches the line.
+//
+// A host dies before one of its accesses to the memory: of each of its dirty lines, independently of the others, the
+// device gets the first stores and never the rest. The others learn of it some time later, and never falsely.
 #pragma once
 
 #include "checker/simulator/machine/line_versions.hpp"
 #include "checker/simulator/machine/persistent_memory.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,10 +48,21 @@ struct host_options {
   std::size_t coherent_bytes = std::size_t{64} << 10;  // for `partial`: whole lines from the start of the memory
   stale_lines stale = stale_lines::any;
   bool sfence_invalidates = false;  // an sfence orders later loads behind invalidations, which x86 does not promise
+  unsigned deaths = 0;              // at most so many hosts die in a run; fewer than there are
   std::uint64_t seed = 1;
   // So many loads may miss a store of another host; from then on each one is coherent.
   std::uint64_t most_misses = ~std::uint64_t{0};
 };
+
+// What a host does to the memory that is shared.
+enum class shared_event : std::uint8_t {
+  access,       // none of those below
+  lock_word,    // a locked instruction, or a compare-exchange by the device
+  publication,  // a line is written back, or words change atomically
+};
+
+// When a host dies: at its n-th event from now on, counted from 1.
+enum class death_moment : std::uint8_t { before_event, behind_lock_word, before_publication };
 
 // A line that a thread has invalidated, until its next mfence.
 using invalidation_list = std::vector<std::uint32_t>;
@@ -58,6 +74,8 @@ struct host_counts {
   std::uint64_t clobbers = 0;  // write-backs that put an old word over a newer one of another host
   std::uint64_t forced = 0;    // copies that took a newer version because too many were kept
   std::uint64_t misses = 0;  // loads that missed a store of another host: stale ones, and those of before a write-back
+  std::uint64_t deaths = 0;
+  std::uint64_t lost_stores = 0;  // of hosts that died
 
   host_counts& operator+=(const host_counts& other) noexcept {
     stale_loads += other.stale_loads;
@@ -65,6 +83,8 @@ struct host_counts {
     clobbers += other.clobbers;
     forced += other.forced;
     misses += other.misses;
+    deaths += other.deaths;
+    lost_stores += other.lost_stores;
     return *this;
   }
 };
@@ -81,6 +101,18 @@ struct missed_store {
   bool in_cache = false;         // the store is in the cache of its host alone
   bool flushed = false;          // and its write-back waits for a fence
   bool invalidated = false;      // the host has invalidated the line, and no mfence has followed
+};
+
+// Stores of a host that died, to one line, which the device never got.
+struct lost_stores {
+  std::uint32_t line = 0;
+  std::size_t count = 0;
+  const void* first = nullptr;  // place of the first of them
+};
+struct host_death {
+  unsigned host = 0;
+  const void* caller = nullptr;  // place of the access that it died before
+  std::vector<lost_stores> lost;
 };
 
 // What the hosts of one run see. Thread safety: none; fibers share one kernel thread. Addresses are those of the
@@ -105,7 +137,7 @@ class hosts {
 
   // The host starts now, with empty caches. REQUIRES: it has stored nothing.
   void start_host(unsigned host);
-  // The last load that missed a store of another host, in words, with code addresses in braces.
+  // The deaths, and the last load that missed a store of another host, in words, with code addresses in braces.
   [[nodiscard]] std::string story() const;
 
   // Memory holds what this host sees, from now on. REQUIRES: every store of before was announced by `stored`.
@@ -139,6 +171,26 @@ class hosts {
   // A turn ends: now and then some cache writes a line back.
   void turn_ends();
 
+  // ---- deaths ----
+
+  // The host is to die at its `number`-th such moment from now on. REQUIRES: it is alive; another one stays so.
+  void doom(unsigned host, death_moment when, std::uint64_t number) noexcept { dooms_[host] = {when, number}; }
+  // Those who have not died by now do not.
+  void spare_all() noexcept { dooms_.fill({}); }
+  // The shown host is about to do this to the memory. True: it dies before.
+  [[nodiscard]] bool dies_before(shared_event what) noexcept;
+  // The shown host dies; its threads do nothing any more. Memory then holds what nobody sees, until `show`.
+  // REQUIRES: memory holds no store that waits in a store buffer.
+  void die(const void* caller);
+  [[nodiscard]] bool is_dead(unsigned host) const noexcept { return known_dead_at_[host] != 0; }
+  // What another host knows: true for some time behind a death. Each look takes some of that time.
+  [[nodiscard]] bool seems_alive(unsigned host) noexcept {
+    ++events_;
+    return !is_dead(host) || events_ < known_dead_at_[host];
+  }
+  // Called at each death with the host.
+  std::function<void(unsigned)> on_death;
+
  private:
   struct around_store {
     std::uint32_t word;
@@ -161,6 +213,11 @@ class hosts {
     std::uint32_t number = 0;
     line_versions versions;
     std::vector<host_copy> copies;  // by host
+  };
+
+  struct doomed {
+    death_moment when = death_moment::before_event;
+    std::uint64_t number = 0;  // 0: it is not
   };
 
   [[nodiscard]] std::uintptr_t start() const noexcept { return reinterpret_cast<std::uintptr_t>(memory_.start()); }
@@ -194,6 +251,10 @@ class hosts {
   void write_back(shared_line& line, unsigned host, std::size_t stores);
   void arrive(shared_line& line, unsigned host);
   void add_version(shared_line& line, const line_words& words, unsigned host, const void* caller);
+  [[nodiscard]] std::size_t stores_that_arrive(std::size_t count) noexcept;
+  void lose_copy(shared_line& line, host_death& death);
+  void lose_coherent_stores(host_death& death);
+  [[nodiscard]] std::string story_of_miss() const;
   [[nodiscard]] bool happens(std::uint64_t one_in) noexcept { return one_in != 0 && below(one_in) == 0; }
   [[nodiscard]] std::uint64_t below(std::uint64_t bound) noexcept;
 
@@ -210,6 +271,10 @@ class hosts {
   std::uint64_t one_in_writes_back_ = 0;
   host_counts counts_;
   missed_store last_miss_;
+  std::uint64_t events_ = 0;                         // of all hosts
+  std::array<doomed, most> dooms_{};                 // by host
+  std::array<std::uint64_t, most> known_dead_at_{};  // by host: at this many events; 0: it is alive
+  std::vector<host_death> deaths_;
 };
 
 }  // namespace pmlab::simulator

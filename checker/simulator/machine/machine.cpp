@@ -204,8 +204,10 @@ void machine::saw(std::uintptr_t address, std::size_t bytes, access_kind kind, c
     before_change();
   const bool persistent = address - memory_start_ < memory_bytes_;
   if (options_.watch_freed && (persistent || dram_->contains(address))) check_freed(address, caller);
-  if (hosts_ != nullptr && persistent && !current_->around_caches) [[unlikely]]
-    meet_other_hosts(address, bytes);
+  if (hosts_ != nullptr && persistent) [[unlikely]] {
+    does_to_hosts(kind == access_kind::read_modify_write ? shared_event::lock_word : shared_event::access, caller);
+    if (!current_->around_caches) meet_other_hosts(address, bytes);
+  }
   if (buffering_) [[unlikely]] {
     if (kind == access_kind::write || kind == access_kind::atomic_write)
       buffer_store(store_buffer::kind::store, address, bytes, caller);
@@ -318,6 +320,7 @@ void machine::flush(const void* address, const void* caller, bool evicts) {
   const bool persistent = a - memory_start_ < memory_bytes_;
   if (durability_ != nullptr) quietly([&] { durability_->flushed(a, persistent, caller); });
   if (!persistent) return;
+  if (hosts_ != nullptr) does_to_hosts(evicts ? shared_event::access : shared_event::publication, caller);
   if (hosts_ != nullptr && evicts && !hosts_->is_coherent(a))
     current_->invalidations.push_back(static_cast<std::uint32_t>((a - memory_start_) / media::cache_line_bytes));
   if (buffering_ && !current_->stores.empty())
@@ -330,6 +333,7 @@ void machine::fence(const void* caller, bool all) {
   if (!watching_) return;
   if (running_ && current_->timed) ++persists_.fences;
   moment(caller, [](timing& t, unsigned core, std::uint64_t now) { return t.fence(core, now); });
+  if (hosts_ != nullptr) does_to_hosts(shared_event::access, caller);
   if (durability_ != nullptr) quietly([&] { durability_->fenced(caller); });
   const bool orders_loads = all || (hosts_ != nullptr && hosts_->sfence_invalidates());
   if (buffering_ && !orders_loads && !current_->stores.empty()) {
@@ -360,6 +364,7 @@ void machine::store_around(void* address, std::size_t bytes, const void* caller)
   if (!watching_) return;
   const auto a = reinterpret_cast<std::uintptr_t>(address);
   moment(caller, [=](timing& t, unsigned core, std::uint64_t now) { return t.write_around(core, a, bytes, now); });
+  if (hosts_ != nullptr && a - memory_start_ < memory_bytes_) does_to_hosts(shared_event::access, caller);
   if (watcher_ != nullptr) tell_watcher(a, bytes, access_kind::write);
   if (buffering_)
     buffer_store(store_buffer::kind::around, a, bytes, caller);
@@ -393,6 +398,7 @@ void machine::publish(persistent_memory& m, std::span<const pmlab_change> change
       time_is_up();
     else
       before_change();
+    if (hosts_ != nullptr && &m == memory_) does_to_hosts(shared_event::publication, caller);
     quietly(apply);
   } else {
     apply();
@@ -581,7 +587,12 @@ void machine::switch_to(fiber* next) {
   leave_for(next);
   boost::context::fiber from = std::move(next->context).resume();
   // A fiber has switched back to here: the switching fiber is suspended where it called.
+  came_here(std::move(from));
+}
+
+void machine::came_here(boost::context::fiber&& from) noexcept {
   came_from_->context = std::move(from);
+  if (came_from_->dead) came_from_->abandon();
 }
 
 // Destructors of the thread whose storage is in use, as the C library runs them when a thread ends: on the fiber, since
@@ -592,7 +603,7 @@ static void run_thread_local_destructors() {
 }
 
 boost::context::fiber machine::run_fiber(machine& m, fiber* self, boost::context::fiber&& from) {
-  m.came_from_->context = std::move(from);
+  m.came_here(std::move(from));
   m.watching_ = true;
   m.buffering_ = m.buffers_;
   self->result = self->start(self->argument);

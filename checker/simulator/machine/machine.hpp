@@ -255,6 +255,8 @@ class machine {
   // The current fiber, and those that it makes from now on, run on this host. REQUIRES: the run has so many.
   void move_to_host(unsigned host);
   [[nodiscard]] unsigned host() const noexcept { return running_ ? current_->host : 0; }
+  // As the current host knows it. With one host: true.
+  [[nodiscard]] bool seems_alive(unsigned host) noexcept { return hosts_ == nullptr || hosts_->seems_alive(host); }
   // Null: the run has one host.
   [[nodiscard]] const simulator::hosts* hosts_in_use() const noexcept { return hosts_; }
   // By the device, atomic for all hosts; with one host, as a locked instruction. Returns whether `desired` was stored;
@@ -407,6 +409,9 @@ class machine {
   void put_publication(persistent_memory& m, std::span<const pmlab_change> changes, const void* caller,
                        std::string& wrong);
   void meet_other_hosts(std::uintptr_t address, std::size_t bytes);
+  // The current host is about to do this to the memory, if it does not die before.
+  void does_to_hosts(shared_event what, const void* caller);
+  void let_host_die(const void* caller);
   void save_visible(std::uintptr_t address, std::size_t bytes, bool published);
   void begin_store_order(std::uint64_t seed) noexcept;
   void buffer_store(store_buffer::kind what, std::uintptr_t address, std::size_t bytes, const void* caller);
@@ -426,6 +431,7 @@ class machine {
       take_turn(turn::suspended);
   }
   void switch_to(fiber* next);
+  void came_here(boost::context::fiber&& from) noexcept;
   [[nodiscard]] std::vector<fiber*>& runnable();
   [[nodiscard]] fiber* lowest_clock() noexcept;
   void restart_quantum();

@@ -251,14 +251,30 @@ void persistent_memory::make_durable(std::uint32_t line, std::uint32_t stores) {
   l.stores.erase(l.stores.begin(), l.stores.begin() + static_cast<std::ptrdiff_t>(count));
   l.dropped += static_cast<std::uint32_t>(count);
   ++durable_version_;
-  if (!l.stores.empty()) return;
+  if (l.stores.empty()) close_log(id);
+}
+
+// REQUIRES: it has no stores.
+void persistent_memory::close_log(std::uint32_t id) {
+  const unpersisted_line& l = logs_[id];
   if (l.position != nowhere) {
     unpersisted_[l.position] = unpersisted_.back();
     logs_[unpersisted_[l.position]].position = l.position;
     unpersisted_.pop_back();
   }
-  id_of_line_[line] = 0;
+  id_of_line_[l.number] = 0;
   free_logs_.push_back(id);
+}
+
+void persistent_memory::lose_stores(std::uint32_t line, std::size_t kept) {
+  if (id_of_line_[line] == 0) return;
+  const std::uint32_t id = id_of_line_[line] - 1;
+  make_durable(line, logs_[id].dropped + static_cast<std::uint32_t>(kept));
+  if (id_of_line_[line] != 0) {
+    logs_[id].stores.clear();
+    close_log(id);
+  }
+  std::memcpy(memory_words(line), durable_words(line), media::cache_line_bytes);
 }
 
 std::uint64_t persistent_memory::hash_with(std::uint64_t hash, const unpersisted_line& line,

@@ -117,6 +117,10 @@ class persistent_memory {
   // logged.
   void write_line(std::uint32_t line, const std::array<std::uint64_t, words_per_line>& words);
 
+  // Whoever has stored to the line is gone: of its logged stores only the first `kept` are durable now, and memory has
+  // no others.
+  void lose_stores(std::uint32_t line, std::size_t kept);
+
   // Lines of reserved blocks are not among them: before a publication keeps the block, its content after a crash is
   // free space.
   [[nodiscard]] const std::vector<std::uint32_t>& unpersisted() const noexcept { return unpersisted_; }
@@ -199,6 +203,7 @@ class persistent_memory {
   unpersisted_line& open_log(std::uint32_t line);
   void store_word(std::uint32_t line, std::uint32_t word, const void* caller);
   void make_durable(std::uint32_t line, std::uint32_t stores);
+  void close_log(std::uint32_t id);
   void store_durably(std::uint32_t line, std::uint32_t word, std::uint64_t value);
   enum class line_state : std::uint8_t { free, reserved, live };
   void set_state(std::size_t offset, std::size_t bytes, line_state state);

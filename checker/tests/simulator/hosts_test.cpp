@@ -92,11 +92,10 @@ seen run_one(std::uint64_t seed, order how, host_options options, const std::vec
     words w{reinterpret_cast<std::uint64_t*>(memory.start() + x_at),
             reinterpret_cast<std::uint64_t*>(memory.start() + y_at)};
     std::vector<std::thread> running;
-    for (unsigned t = 0; t < threads.size(); ++t)
-      running.emplace_back([&w, &threads, t] {
-        the_machine().move_to_host(t);
-        threads[t](w);
-      });
+    for (unsigned t = 0; t < threads.size(); ++t) {
+      the_machine().move_to_host(t);
+      running.emplace_back([&w, &threads, t] { threads[t](w); });
+    }
     for (std::thread& t : running) t.join();
     std::string result;
     for (const std::uint64_t value : {w.a, w.b, w.c, w.d})
@@ -351,7 +350,7 @@ std::atomic<std::uint64_t>& atomic(std::uint64_t* word) { return *reinterpret_ca
 void add_to_both(words& w) {
   simulated medium;
   for (int i = 0; i < 3; ++i) {
-    lock_of(w).lock(medium);
+    static_cast<void>(lock_of(w).lock(medium));
     for (std::uint64_t* const word : {w.x, w.y}) {
       media::refresh(medium, atomic(word));
       atomic(word).store(atomic(word).load() + 1, std::memory_order_release);
@@ -363,7 +362,7 @@ void add_to_both(words& w) {
 void read_both(words& w) {
   simulated medium;
   for (;;) {
-    const std::uint64_t version = lock_of(w).read_begin(medium);
+    const std::uint64_t version = lock_of(w).read_begin(medium).value();
     media::refresh(medium, atomic(w.x));
     media::refresh(medium, atomic(w.y));
     const bool equal = atomic(w.x).load() == atomic(w.y).load();
@@ -380,6 +379,126 @@ TEST(hosts, a_lock_by_the_device_excludes_on_any_memory) {
       EXPECT_EQ(found.results, (outcome_set{"1"}));
       EXPECT_EQ(found.device, (outcome_set{"60"}));
     }
+}
+
+// ---- deaths ----
+
+hosts& all_hosts() { return *const_cast<hosts*>(the_machine().hosts_in_use()); }
+// The caller's host dies before its `number`-th event from here on.
+void die_before(std::uint64_t number, death_moment when = death_moment::before_event) {
+  all_hosts().doom(the_machine().host(), when, number);
+}
+void wait_for_death_of_host_0() {
+  while (simulated().host_is_alive(0)) the_machine().yield();
+}
+void wait_for_death(words& /*w*/) { wait_for_death_of_host_0(); }
+void store_twice_and_die(words& w) {
+  die_before(3);
+  store(w.x);
+  store(second_word(w));
+  store(w.y);
+}
+void read_twice_behind_the_death(words& w) {
+  wait_for_death_of_host_0();
+  for (std::uint64_t* const seen : {&w.a, &w.b}) {
+    refresh(w.x);
+    *seen = load(w.x) + load(second_word(w));
+  }
+}
+
+TEST(hosts, of_a_line_of_the_dead_the_device_has_the_first_stores_and_survivors_see_the_same) {
+  for (const coherence mode : {coherence::full, coherence::none})
+    for (const order how : orders) {
+      const seen found = run(with(mode), how, {store_twice_and_die, read_twice_behind_the_death});
+      EXPECT_EQ(found.results, (outcome_set{"00", "11", "22"}));
+      EXPECT_EQ(found.device, (outcome_set{"00", "10", "11"}));
+    }
+}
+
+TEST(hosts, what_was_published_outlives_its_host_and_what_was_not_may_be_lost) {
+  const code publishes = [](words& w) {
+    publish(w.x);
+    die_before(2);
+    store(second_word(w));
+    clwb(w.x);
+  };
+  const code around = [](words& w) {
+    die_before(4);
+    store_around(w.x, 1);
+    store(w.y);
+    sfence();
+    store(w.y);
+  };
+  // With store buffers, an sfence waits behind the stores, and is gone with them.
+  for (const coherence mode : {coherence::full, coherence::none}) {
+    EXPECT_EQ(run(with(mode), order::sc, {publishes, wait_for_death}).device, (outcome_set{"10", "11"}));
+    EXPECT_EQ(run(with(mode), order::sc, {around, wait_for_death}).device, (outcome_set{"10"}));
+  }
+}
+
+TEST(hosts, no_host_is_held_for_dead_that_lives) {
+  const code looks = [](words& w) {
+    w.a = 1;
+    for (int i = 0; i < 50; ++i)
+      if (!simulated().host_is_alive(0)) w.a = 0;
+  };
+  const code only_stores = [](words& w) { store(w.x); };
+  const seen found = run(with(coherence::none), order::sc, {only_stores, looks});
+  EXPECT_EQ(found.results, (outcome_set{"1"}));
+  EXPECT_EQ(found.counts.deaths, 0U);
+}
+
+TEST(hosts, a_host_dies_behind_a_lock_word_or_before_it_publishes) {
+  const code exchanges = [](words& w) {
+    die_before(1, death_moment::behind_lock_word);
+    std::uint64_t expected = 0;
+    simulated().device_compare_exchange(*reinterpret_cast<std::atomic<std::uint64_t>*>(w.x), expected, 1);
+    for (int i = 0; i < 9; ++i) store(w.y);
+    w.c = 1;
+  };
+  const code publishes = [](words& w) {
+    die_before(1, death_moment::before_publication);
+    for (int i = 0; i < 9; ++i) store(w.y);
+    w.c = 0;
+    clwb(w.y);
+    w.c = 1;
+  };
+  for (const coherence mode : {coherence::full, coherence::none}) {
+    const seen locked = run(with(mode), order::sc, {exchanges, wait_for_death});
+    EXPECT_EQ(locked.results, (outcome_set{""}));
+    EXPECT_EQ(locked.device, (outcome_set{"10"}));
+    EXPECT_EQ(run(with(mode), order::sc, {publishes, wait_for_death}).results, (outcome_set{"0"}));
+  }
+}
+
+TEST(hosts, a_lock_of_the_dead_is_inherited_once_and_readers_are_told) {
+  const code dies_inside = [](words& w) {
+    simulated medium;
+    static_cast<void>(lock_of(w).lock(medium));
+    die_before(1);
+    store(w.x);
+  };
+  const code inherits = [](words& w) {
+    simulated medium;
+    wait_for_death_of_host_0();
+    if (lock_of(w).read_begin(medium).has_value()) return;
+    w.a = lock_of(w).lock(medium) == pod::acquired::inherited ? 1 : 0;
+    lock_of(w).unlock(medium);
+    w.b = lock_of(w).lock(medium) == pod::acquired::inherited ? 1 : 0;
+    lock_of(w).unlock(medium);
+    w.c = lock_of(w).read_begin(medium).has_value() ? 1 : 0;
+  };
+  for (const coherence mode : {coherence::full, coherence::none})
+    for (const order how : orders)
+      EXPECT_EQ(run(with(mode), how, {dies_inside, inherits}).results, (outcome_set{"101"}));
+}
+
+TEST(hosts, the_story_names_the_death_and_what_was_lost) {
+  std::string lost;
+  for (std::uint64_t seed = 1; seed <= seeds && lost.find("lost: ") == std::string::npos; ++seed)
+    lost = run_one(seed, order::sc, with(coherence::none), {store_twice_and_die, wait_for_death}).story;
+  EXPECT_NE(lost.find("death: host 0 died before its access at"), std::string::npos) << lost;
+  EXPECT_NE(lost.find("store(s) to the line at offset 8192, first the one at"), std::string::npos) << lost;
 }
 
 TEST(hosts, the_story_names_the_last_load_that_missed_a_store) {

@@ -251,6 +251,56 @@ TEST(history_model, a_kill_takes_nothing_that_was_answered) {
   EXPECT_TRUE(p.under_way().empty());
 }
 
+TEST(history_model, a_change_of_a_host_that_died_has_happened_or_has_not) {
+  history_model p({7});
+  p.called(0, insert_1);
+  p.died(0);
+  EXPECT_TRUE(allowed(p, {}));
+  EXPECT_TRUE(allowed(p, {{7, 1}}));
+  EXPECT_FALSE(allowed(p, {{7, 2}}));
+  p.called(1, find_it);
+  EXPECT_EQ(p.returned(1, find_it, not_found), "") << "a survivor may repair it later";
+  EXPECT_TRUE(allowed(p, {{7, 1}}));
+  p.called(1, find_it);
+  EXPECT_EQ(p.returned(1, find_it, found(1)), "");
+  EXPECT_FALSE(allowed(p, {})) << "it was answered";
+}
+
+TEST(history_model, a_change_behind_a_death_decides_what_the_dead_did) {
+  history_model p({7});
+  p.called(1, insert_2);
+  p.called(0, update_3);
+  p.died(0);
+  EXPECT_EQ(p.returned(1, insert_2, inserted), "");
+  EXPECT_TRUE(allowed(p, {{7, 3}})) << "that change began before the death";
+  p.called(1, erase_it);
+  EXPECT_EQ(p.returned(1, erase_it, erased), "");
+  p.called(1, insert_1);
+  EXPECT_EQ(p.returned(1, insert_1, inserted), "");
+  EXPECT_TRUE(allowed(p, {{7, 1}}));
+  EXPECT_FALSE(allowed(p, {{7, 3}})) << "the update never happens now";
+}
+
+TEST(history_model, what_one_survivor_finds_settles_it_for_all) {
+  history_model p({7, 9});
+  p.called(0, insert_1);
+  p.died(0);
+  p.settled(std::vector<entry>{{7, 1}});
+  EXPECT_TRUE(allowed(p, {{7, 1}}));
+  EXPECT_FALSE(allowed(p, {}));
+}
+
+TEST(history_model, a_read_of_a_host_that_died_decides_nothing) {
+  history_model p({7});
+  p.scan_called(0, 0);
+  p.called(1, find_it);
+  p.died(0);
+  p.died(1);
+  p.called(2, insert_1);
+  EXPECT_EQ(p.returned(2, insert_1, inserted), "");
+  EXPECT_TRUE(allowed(p, {{7, 1}}));
+}
+
 TEST(history_model, what_is_wrong_is_said_with_key_and_values) {
   history_model p({3, 7});
   p.there_before({3, 30});

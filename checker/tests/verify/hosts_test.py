@@ -33,7 +33,7 @@ class Hosts(unittest.TestCase):
         status, output, _ = self.verifier.run("--subject", SUBJECT, "--quiet", *arguments)
         self.assertEqual(status, 0, output)
         self.assertIn("no violation", output)
-        return {name: int(count) for count, name in re.findall(r"(\d+) (rounds|write-backs|stale loads|clobbers)", output)}
+        return {name: int(count) for count, name in re.findall(r"(\d+) (rounds|write-backs|stale loads|clobbers|deaths|lost stores)", output)}
 
     def test_it_is_clean_and_was_stale(self):
         for mode in MODES:
@@ -47,6 +47,17 @@ class Hosts(unittest.TestCase):
                     self.assertGreater(counts["stale loads"], 0)
                     self.assertGreater(counts["write-backs"], 0)
                     self.assertEqual(counts["clobbers"], 0)
+
+    def test_survivors_go_on_behind_deaths(self):
+        for mode in MODES:
+            for hosts, deaths, threads in (("2", "1", "1"), ("2", "1", "2"), ("3", "2", "1")):
+                with self.subTest(mode=mode, hosts=hosts, threads=threads):
+                    counts = self.counts("--hosts", hosts, "--deaths", deaths, "--threads", threads, "--coherence", mode,
+                                         "--rounds", "100", "--seed", hosts)
+                    self.assertGreater(counts["deaths"], 20)
+                    self.assertLess(counts["deaths"], 100 * int(deaths))
+                    self.assertGreater(counts["lost stores"], 0)
+                    self.assertEqual(counts.get("clobbers", 0), 0)
 
     def test_threads_are_for_each_host(self):
         self.counts("--hosts", "3", "--threads", "2", "--coherence", "none", "--rounds", "50")
@@ -105,6 +116,10 @@ class Hosts(unittest.TestCase):
                 (["--hosts", "2", "--coherence", "partial", "--coherent-bytes", "100"], "--coherent-bytes 100 is not"),
                 (["--hosts", "2", "--coherence", "partial", "--coherent-bytes", "2MiB"], "--coherent-bytes 2MiB is not"),
                 (["--hosts", "2", "--coherent-bytes", "128"], "no effect with --coherence full"),
+                (["--deaths", "1"], "--deaths is about several hosts; give --hosts 2 or more, too"),
+                (["--hosts", "2", "--deaths", "0"], "--deaths is 0, of 2 hosts; give 1 to 1"),
+                (["--hosts", "3", "--deaths", "3"], "--deaths is 3, of 3 hosts; give 1 to 2"),
+                (["--hosts", "2", "--deaths", "1", "--as-is"], "excludes --as-is"),
                 (["--hosts", "2", "--crashes"], "excludes --crashes"),
                 (["--hosts", "2", "--persistence", "gpf"], "excludes --persistence"),
                 (["--hosts", "2", "--search", "bounded"], "random searches")):

@@ -1,6 +1,8 @@
 // One run of an index whose threads are on several hosts of one memory.
 #include "checker/verify/hosts/host_round.hpp"
 #include "checker/simulator/machine/machine.hpp"
+#include <pmlab/base/hash.hpp>
+#include <pmlab/base/random.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -28,7 +30,41 @@ void host_runner::set_machine(simulator::machine_options& how) {
   ++options.hosts;
   options.seed = options_->seed ^ options_->schedule_seed << 20;
   hosts_ = std::make_unique<simulator::hosts>(memory_, options);
+  hosts_->on_death = [this](unsigned host) {
+    for (unsigned thread = host; thread < options_->threads; thread += count()) history_->died(thread);
+  };
   how.hosts = hosts_.get();
+  plan_deaths();
+}
+
+// In half of the rounds that may have deaths. The operation is chosen by what it is, so it stays the same when others
+// are left out.
+void host_runner::plan_deaths() {
+  using simulator::death_moment;
+  constexpr std::uint64_t orders = 9;  // of the number of the access before which it dies
+  deaths_.clear();
+  splitmix64 random(mix_bits(options_->seed) ^ options_->schedule_seed);
+  if (options_->hosts->deaths == 0 || random.one_in(2)) return;
+  std::vector<unsigned> living(count());
+  for (unsigned host = 0; host < count(); ++host) living[host] = host;
+  for (std::uint64_t left = 1 + random.below(options_->hosts->deaths); left > 0; --left) {
+    const auto dies = living.begin() + static_cast<std::ptrdiff_t>(random.below(living.size()));
+    const auto& steps = phases_[phase_][*dies + count() * random.below(options_->threads / count())];
+    living.erase(dies);
+    const std::uint64_t salt = random.next();
+    const auto rank = [&](const planned_step& s) { return mix_bits(mix_bits(s.what.key ^ salt) ^ s.what.value); };
+    const auto in =
+        std::min_element(steps.begin(), steps.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+    planned_death d;
+    switch (random.below(6)) {
+      case 0: d = {nullptr, death_moment::behind_lock_word, 1 + random.below(2)}; break;
+      case 1: d = {nullptr, death_moment::before_publication, 1 + random.below(4)}; break;
+      default: d = {nullptr, death_moment::before_event, 1 + random.below(std::uint64_t{1} << random.below(orders))};
+    }
+    if (in == steps.end()) continue;
+    d.in = &*in;
+    deaths_.push_back(d);
+  }
 }
 
 // On a thread that is on the host from then on.
@@ -47,7 +83,14 @@ void host_runner::begin_phase() {
   index_runner::begin_phase();
 }
 
-void host_runner::begin_thread(unsigned thread) { simulator::the_machine().move_to_host(thread % count()); }
+// The thread is on the host from its beginning on: it may die before it runs.
+void host_runner::before_thread(unsigned thread) { simulator::the_machine().move_to_host(thread % count()); }
+
+std::string host_runner::perform(unsigned thread, const planned_step& s, buffer& scanned) {
+  for (const planned_death& d : deaths_)
+    if (d.in == &s) hosts_->doom(thread % count(), d.when, d.number);
+  return index_runner::perform(thread, s, scanned);
+}
 
 void host_runner::check_on(unsigned host) {
   simulator::machine& machine = simulator::the_machine();
@@ -68,11 +111,15 @@ void host_runner::check_on(unsigned host) {
   });
   if (wrong.empty()) wrong = history_->judge(entries, false);
   if (!wrong.empty()) at_end(wrong + hosts_->story(), "on " + where + ": ");
+  // What the dead left is decided now.
+  if (hosts_->counts().deaths != 0) history_->settled(entries);
   check_held(held, "the index on " + where, " bytes");
 }
 
 void host_runner::check_live() {
-  for (unsigned host = 0; host < count(); ++host) check_on(host);
+  hosts_->spare_all();
+  for (unsigned host = 0; host < count(); ++host)
+    if (!hosts_->is_dead(host)) check_on(host);
   watched([&] { join(count()); });
   check_on(count());
   watched([&] {

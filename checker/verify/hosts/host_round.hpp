@@ -2,7 +2,8 @@
 //
 //   host 0     makes the index; the others join it, each with its own copy of the code and its own instance
 //   threads    host after host in turn; the history of all is one, and is to be linearizable
-//   the end    each host checks the index and lists its entries, and so does a host that has just started
+//   deaths     a host dies in the middle of an operation, and the others go on
+//   the end    each host that lives checks the index and lists its entries, and so does a host that has just started
 #pragma once
 
 #include "checker/simulator/machine/hosts.hpp"
@@ -21,17 +22,27 @@ class host_runner final : public index_runner {
  private:
   void set_machine(simulator::machine_options& how) override;
   void begin_phase() override;
-  void begin_thread(unsigned thread) override;
+  void before_thread(unsigned thread) override;
+  std::string perform(unsigned thread, const planned_step& s, buffer& scanned) override;
   void check_live() override;
   void check_closed() override {}
   [[nodiscard]] target& target_of(unsigned thread) noexcept override { return target_on(thread % count()); }
 
   [[nodiscard]] unsigned count() const noexcept { return options_->hosts->hosts; }
   [[nodiscard]] target& target_on(unsigned host) noexcept { return host == 0 ? *target_ : *others_[host - 1]; }
+  // In this operation its host is to die.
+  struct planned_death {
+    const planned_step* in = nullptr;
+    simulator::death_moment when{};
+    std::uint64_t number = 1;
+  };
+
+  void plan_deaths();
   void join(unsigned host);
   void check_on(unsigned host);
 
-  std::unique_ptr<simulator::hosts> hosts_;      // those of the round, and the one that starts at its end
+  std::unique_ptr<simulator::hosts> hosts_;  // those of the round, and the one that starts at its end
+  std::vector<planned_death> deaths_;
   std::vector<std::unique_ptr<target>> others_;  // the index as it is open on them, from host 1 on
 };
 

@@ -13,6 +13,10 @@
 // (S4) < (S5): no host sees a head whose image it cannot see.
 // (S6) comes before the unlock: rule (L2) of the lock.
 // (S7) comes before the answer: it is durable, although another host may have changed the head.
+//
+// A host that died under the lock has left an image that no head leads to, in part, or a head whose image is whole: S4
+// is before S5. So `read` under an inherited lock finds the content, and makes its head durable (S7); the next change
+// writes the image that was begun as a whole.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -37,9 +41,9 @@ namespace pmlab::pod {
 
 // A point index for up to 192 entries, fewer if many fall into one bucket: an example of code for several hosts.
 //
-// Thread safety: every operation from any number of threads of any number of hosts. Progress: changes wait for the
-// holder of their bucket's lock; searches do not. Durable on return. REQUIRES: the first host has opened it before
-// others do; a single host opens it behind a crash of all.
+// Thread safety: every operation from any number of threads of any number of hosts, which may die. Progress: changes
+// wait for the holder of their bucket's lock while it lives; searches do not. Durable on return. REQUIRES: the first
+// host has opened it before others do; a single host opens it behind a crash of all.
 template <media::medium Medium>
 class shared_ring {
  public:
@@ -250,7 +254,7 @@ class shared_ring {
   indexes::outcome change(std::uint64_t key, Decide&& decide) {
     const std::size_t number = bucket_of(key);
     bucket& b = table_.buckets[number];
-    locks_[number].lock(medium_);
+    static_cast<void>(locks_[number].lock(medium_));  // inherited: `read` repairs the bucket
     content c = read(b);
     const indexes::outcome done = decide(c, c.find(key));
     const bool changed =

@@ -9,6 +9,8 @@
 //  * A line has one writer at a time. A write-back takes all 64 bytes with it, also those that were never stored to.
 //  * Data are published before the word that leads to them, and refreshed behind it.
 //  * Words on which hosts exclude each other change by `device_compare_exchange` alone.
+//  * A host may die between any two of its stores. Those that were not published may be lost, each line by itself; what
+//    it held is inherited by a host that finds it dead (`host_is_alive`).
 #pragma once
 
 #include <pmlab/media/medium.hpp>
@@ -30,6 +32,7 @@ concept pod_medium = medium<M> &&
   requires M::shared_by_hosts;
   { cm.hosts() } -> std::same_as<unsigned>;  // how many there are
   { cm.host() } -> std::same_as<unsigned>;   // the number of the one that the caller runs on, from 0
+  { cm.host_is_alive(0U) } -> std::same_as<bool>;
   { m.refresh(address, bytes) }
   noexcept;
   { m.device_compare_exchange(word, expected, expected) } -> std::same_as<bool>;
@@ -52,6 +55,16 @@ template <medium M>
     return m.host();
   else
     return 0;
+}
+
+// False: this host has died, and stores to `m` no more. Never false of a host that lives; some time passes until a
+// death is known.
+template <medium M>
+[[nodiscard]] bool host_is_alive(const M& m, unsigned host) noexcept {
+  if constexpr (pod_medium<M>)
+    return m.host_is_alive(host);
+  else
+    return true;
 }
 
 // Later loads of `object`, which lives in `m`, see all that other hosts have published by now. REQUIRES: this host has
