@@ -9,6 +9,7 @@
 
 #include <cctype>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <iostream>

@@ -5,6 +5,8 @@
 #include "bench/devices/profile_file.hpp"
 
 #include <array>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 

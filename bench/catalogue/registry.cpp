@@ -1,13 +1,16 @@
 // The indexes that the program knows.
 #include "bench/catalogue/registry.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/spec.hpp>
 #include <pmlab/base/suggest.hpp>
 #include "bench/support/optional_packages.hpp"
 
 #include <algorithm>
 #include <deque>
+#include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 

@@ -3,6 +3,7 @@
 #include "bench/devices/profile_fields.hpp"
 
 #include <array>
+#include <string>
 
 namespace pmlab::blocks {
 namespace {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
+#include <filesystem>
 #include <sstream>
 #include <variant>
 

@@ -5,7 +5,10 @@
 #include "bench/workload/keys.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 

@@ -7,6 +7,8 @@
 #include <array>
 #include <cstddef>
 #include <map>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 

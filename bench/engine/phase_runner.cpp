@@ -16,8 +16,11 @@
 #include <chrono>
 #include <cstddef>
 #include <limits>
+#include <numeric>
+#include <optional>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>

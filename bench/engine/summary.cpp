@@ -2,7 +2,10 @@
 #include "bench/engine/summary.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace pmlab::bench {
 namespace {

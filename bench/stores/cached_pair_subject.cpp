@@ -2,6 +2,7 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/stores/kv_cache/pair_cache.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <deque>

@@ -11,9 +11,11 @@
 // Zeros stand for blocks that were never written, or were discarded last.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>

@@ -10,6 +10,9 @@
 #include <pmlab/base/suggest.hpp>
 #include "bench/support/optional_packages.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace pmlab::store_bench {

@@ -1,6 +1,7 @@
 #include "bench/stores/raw_subject.hpp"
 
 #include <array>
+#include <utility>
 
 namespace pmlab::store_bench {
 namespace {

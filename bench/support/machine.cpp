@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <limits>
+#include <string>
+#include <string_view>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

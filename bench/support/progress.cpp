@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdio>
+#include <string>
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>

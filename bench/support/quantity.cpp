@@ -4,6 +4,8 @@
 
 #include <array>
 #include <limits>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 

@@ -13,7 +13,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <new>
+#include <optional>
 #include <sstream>
 #include <utility>
 

@@ -4,6 +4,8 @@
 #include <pmlab/base/durable_name.hpp>
 
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

@@ -2,6 +2,7 @@
 #include "checker/verify/history_model.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace pmlab::verify {
 namespace {

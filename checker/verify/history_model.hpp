@@ -59,10 +59,10 @@ class history_model {
   void load_called(unsigned thread, std::span<const indexes::entry> ascending);
   std::string load_returned(unsigned thread, std::size_t done);
 
-  // The thread's host has died: its change under way, if there is one, has taken effect, or does so until a survivor has
-  // repaired what it left; it has done so when a change of the key has returned that began behind the death.
+  // The thread's host has died: its change under way, if there is one, has taken effect, or does so until a survivor
+  // has repaired the key. It is decided when a change of the key has returned that began behind the death.
   void died(unsigned thread);
-  // All changes of threads that died have taken effect or never will: these entries are what is left.
+  // All changes of threads that died have taken effect or never will: these are the entries now.
   void settled(std::span<const indexes::entry> found);
 
   // The process was killed, and the next one finds these entries. What operations under way did may be in the caches

@@ -4,6 +4,7 @@
 #include "checker/verify/nearly_full.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace pmlab::verify {
 namespace {

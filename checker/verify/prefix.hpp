@@ -3,6 +3,8 @@
 // Keys and values are numbers: a target makes bytes of them, and tells a value that no change wrote from one that was.
 #pragma once
 
+#include <pmlab/base/error.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -3,8 +3,10 @@
 #include "checker/verify/image_medium.hpp"
 #include <pmlab/base/random.hpp>
 
+#include <algorithm>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <utility>
 
 namespace pmlab::verify {

@@ -6,6 +6,7 @@
 #include <pmlab/blocks/clock.hpp>
 #include <pmlab/stores/tiered.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace pmlab::verify {

@@ -4,7 +4,9 @@
 #include "checker/simulator/machine/code_address.hpp"
 #include <pmlab/base/hash.hpp>
 
+#include <algorithm>
 #include <map>
+#include <memory>
 
 namespace pmlab::verify {
 namespace {

@@ -102,7 +102,8 @@ def main():
         if os.environ.get("PMLAB_TRACEBACK"):
             raise
         at = traceback.extract_tb(defect.__traceback__)[-1]
-        _complain(f"a defect of pmlab: {type(defect).__name__} in {os.path.basename(at.filename)}, line {at.lineno}: {defect}; "
+        _complain(f"a defect of pmlab: {type(defect).__name__} in {os.path.basename(at.filename)}, line {at.lineno}: "
+                  f"{defect}; "
                   "report it with what PMLAB_TRACEBACK=1 prints")
         return _flush(errors.FAILURE)
 

@@ -1,5 +1,5 @@
-"""Results as pandas data frames. Columns have the names of the fields of docs/results-schema.md, with dots between the parts of
-a name, so that the schema is their description: `latency_ns.p99`, `options.records`, `machine.cpu`."""
+"""Results as pandas data frames. Columns have the names of the fields of docs/results-schema.md, with dots between the
+parts of a name, so that the schema is their description: `latency_ns.p99`, `options.records`, `machine.cpu`."""
 
 from pathlib import Path
 
@@ -18,8 +18,8 @@ def _pandas():
     try:
         import pandas
     except ImportError as problem:
-        raise Failure("no pandas is there, which holds the results", "install package python3-pandas, or pip install pandas",
-                      FAILURE) from problem
+        raise Failure("no pandas is there, which holds the results",
+                      "install package python3-pandas, or pip install pandas", FAILURE) from problem
     return pandas
 
 
@@ -50,7 +50,8 @@ def _document(path):
 def _measured(document):
     """The measurements of a cell: (kind, columns of each)."""
     if document.get("kind") in _WITH_CASES:
-        return document["kind"], [{k: v for k, v in case.items() if k not in _NOT_OF_A_CASE} for case in document["cases"]]
+        return document["kind"], [{k: v for k, v in case.items() if k not in _NOT_OF_A_CASE}
+                                  for case in document["cases"]]
     return "bench", document["results"]
 
 
@@ -61,7 +62,8 @@ def _rows(path, name, run):
         return
     try:
         kind, measured = _measured(document)
-        of_all = [("machine", document["machine"]), ("device", document.get("device", {})), ("options", document["options"])]
+        of_all = [("machine", document["machine"]), ("device", document.get("device", {})),
+                  ("options", document["options"])]
         for one in measured:
             row = {"experiment": run.get("experiment", name.partition("/")[0]), "cell": name, "kind": kind}
             row.update(_flat(one, ""))
@@ -70,7 +72,8 @@ def _rows(path, name, run):
                 row.update(_flat(value, part))
             yield row
     except (KeyError, TypeError, AttributeError) as problem:
-        raise Failure(f"{path} lacks or spoils {problem}", "run this cell again, or take it out of raw/", FAILURE) from problem
+        raise Failure(f"{path} lacks or spoils {problem}", "run this cell again, or take it out of raw/",
+                      FAILURE) from problem
 
 
 def _folder(folder):
@@ -95,7 +98,8 @@ def results(folder):
     if not rows:
         if (folder / _PUBLISHED).is_file():
             raise Failure(f"{folder} is published: it holds figures, and no raw/ with the measurements",
-                          "read its figures with pmlab.figures, or unpack the raw files of the release into it", FAILURE)
+                          "read its figures with pmlab.figures, or unpack the raw files of the release into it",
+                          FAILURE)
         raise Failure(f"{folder} holds no results below raw/", "`pmlab run --out FOLDER` writes them", FAILURE)
     frame = pandas.DataFrame(rows)
     # A null in the place of an object ("cache" of an index without one) says no more than its empty columns.
@@ -110,7 +114,8 @@ def figures(folder):
     pandas = _pandas()
     path = _folder(folder) / _PUBLISHED
     if not path.is_file():
-        raise Failure(f"{folder} holds no {_PUBLISHED}", "make it with `pmlab report FOLDER --publish DIR`, and name DIR", FAILURE)
+        raise Failure(f"{folder} holds no {_PUBLISHED}", "make it with `pmlab report FOLDER --publish DIR`, and name "
+                      "DIR", FAILURE)
     try:
         return pandas.read_csv(path, dtype={"panel": str, "series": str, "x": str, "unit": str, "invalid": str},
                                keep_default_na=False, na_values={c: [""] for c in ("value", "lowest", "highest", "n")})

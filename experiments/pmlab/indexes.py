@@ -1,5 +1,5 @@
-"""The indexes that pmlab offers, with the facts of each: indexes/indexes.json, in its order. `pmlab list --json` shows the
-same facts."""
+"""The indexes that pmlab offers, with the facts of each: indexes/indexes.json, in its order. `pmlab list --json` shows
+the same facts."""
 
 import json
 from functools import cache
@@ -15,7 +15,8 @@ def offered():
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise errors.Failure(f"cannot read the facts of the indexes, {path}: {problem}",
-                             "run the package in pmlab's source tree, or install all of pmlab", errors.FAILURE) from None
+                             "run the package in pmlab's source tree, or install all of pmlab",
+                             errors.FAILURE) from None
 
 
 def verified():

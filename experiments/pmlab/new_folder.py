@@ -11,8 +11,8 @@ from .errors import FAILURE, Failure
 
 @contextlib.contextmanager
 def new_folder(out):
-    """Yields the path of a folder beside `out`, which gets that name at the end, unless an error ends it: then nothing is
-    left, and what was read is as it was. Raises Failure: `out` holds something; the device is full."""
+    """Yields the path of a folder beside `out`, which gets that name at the end, unless an error ends it: then nothing
+    is left, and what was read is as it was. Raises Failure: `out` holds something; the device is full."""
     out = Path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise Failure(f"{out} is there already", "give --out a new folder")
@@ -29,7 +29,8 @@ def new_folder(out):
         unfinished.chmod(0o777 & ~mask)
         os.replace(unfinished, out)
     except OSError as problem:
-        raise Failure(f"cannot write {out}: {problem.strerror}", "give --out a folder with space; the parts are as they were",
+        raise Failure(f"cannot write {out}: {problem.strerror}",
+                      "give --out a folder with space; the parts are as they were",
                       FAILURE) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)

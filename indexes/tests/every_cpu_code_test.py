@@ -11,7 +11,8 @@ import sys
 from generated_code import functions
 
 # Instructions that not every x86-64 has: of AVX (their names begin with v), of its masks, and single ones of words.
-NOT_EVERYWHERE = re.compile(r"^(v[a-z]\w*|k(mov|and|or|unpck|test|ortest|shift)\w*|popcnt|lzcnt|tzcnt|andn|bextr|blsi|blsr|"
+NOT_EVERYWHERE = re.compile(r"^(v[a-z]\w*|k(mov|and|or|unpck|test|ortest|shift)\w*|popcnt|lzcnt|tzcnt|andn|bextr|"
+                            r"blsi|blsr|"
                             r"blsmsk|bzhi|mulx|pdep|pext|rorx|sarx|shlx|shrx|pcmpgtq|pcmpeqq|ptest|pshufb|pinsr[bdq]|"
                             r"pextr[bdq]|crc32)$")
 SSE2 = re.compile(r"^(pcmpeqd|pcmpeqb|movmskps|pmovmskb)$")

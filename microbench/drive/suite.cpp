@@ -1,5 +1,6 @@
 #include "microbench/drive/suite.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/suggest.hpp>
 #include "bench/support/case_filter.hpp"
 
 #include <algorithm>

@@ -8,6 +8,7 @@
 #include <pmlab/blocks/timed.hpp>
 #include <pmlab/media/clock.hpp>
 #include "bench/devices/drive_file.hpp"
+#include "bench/support/quantity.hpp"
 #include "bench/support/removed_on_interrupt.hpp"
 #include "microbench/drive/no_bytes.hpp"
 

@@ -1,6 +1,8 @@
 // The CPU's support of the instructions that cases need.
 #include "microbench/memory/cpu_features.hpp"
 
+#include <string>
+
 #if !defined(PMLAB_SIMULATED)
 #include <cpuid.h>
 #endif

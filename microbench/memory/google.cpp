@@ -16,8 +16,10 @@
 
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

@@ -4,6 +4,7 @@
 // files, /dev/cpu/N/msr (module msr, root only).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -2,6 +2,7 @@
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/simulated.hpp"
 #include "checker/simulator/time/device_timing.hpp"
+#include <pmlab/base/error.hpp>
 #include "bench/devices/profile_file.hpp"
 #include "microbench/memory/announced_kernels.hpp"
 #include "microbench/memory/region.hpp"

@@ -4,6 +4,7 @@
 #include "bench/support/quantity.hpp"
 #include "microbench/memory/table_notes.hpp"
 
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 // The memory under test on real time: DRAM, a pool, an emulated device.
 #include "microbench/memory/target.hpp"
+#include <pmlab/base/error.hpp>
 #include <pmlab/media/counted.hpp>
 #include <pmlab/media/emulated.hpp>
 #include <pmlab/media/jemalloc_dram.hpp>
@@ -12,6 +13,7 @@
 #include "microbench/memory/region.hpp"
 
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace pmlab::microbench {

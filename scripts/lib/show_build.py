@@ -6,12 +6,12 @@
 The output of the build is passed on to standard output. On a terminal one line is rewritten; otherwise there is a line
 every 20 seconds, or SECONDS. The exit status is that of the build.
 
-How the time is estimated. The steps that are to be done come from a dry run. Each has a weight: about the seconds that it
-takes on one core (WEIGHTS). In a new folder the dry run ends before the first step, because CMake's lists of files are
-checked first; the steps that are left then have the mean weight of the finished ones. The weight that is left is divided by the weight that this build has finished per second; at
-the beginning, by what one core finishes, times the cores. So a slow machine and a compiler cache are accounted for, and a
-weight that has become wrong only bends the estimate.
-"""
+How the time is estimated. The steps that are to be done come from a dry run. Each has a weight: about the seconds that
+it takes on one core (WEIGHTS). In a new folder the dry run ends before the first step, because CMake's lists of files
+are checked first; the steps that are left then have the mean weight of the finished ones. The weight that is left is
+divided by the weight that this build has finished per second; at the beginning, by what one core finishes, times the
+cores. So a slow machine and a compiler cache are accounted for, and a weight that has become wrong only bends the
+estimate. """
 
 import os
 import re

@@ -32,8 +32,9 @@ class AddingAClaim(unittest.TestCase):
         self.declared = self.folder / "pmlab" / "claims" / "declared"
 
     def claims(self, *arguments):
-        return subprocess.run([sys.executable, "-B", "-m", "pmlab", "claims", *map(str, arguments)], text=True, check=False,
-                              capture_output=True, timeout=60, env=os.environ | {"PYTHONPATH": str(self.folder)})
+        return subprocess.run([sys.executable, "-B", "-m", "pmlab", "claims", *map(str, arguments)], text=True,
+                              check=False, capture_output=True, timeout=60,
+                              env=os.environ | {"PYTHONPATH": str(self.folder)})
 
     def results(self, ours, peer, medium="simulated:aep"):
         """A folder as `pmlab run` leaves it, with the experiment that the page's claim needs."""
@@ -44,7 +45,8 @@ class AddingAClaim(unittest.TestCase):
         (folder / "raw" / "mine" / "all.json").write_text(json.dumps(
             {"schema": 1, "machine": {"medium": medium}, "skipped": [], "results": [
                 {"index": index, "threads": 1, "phase": "read", "repeat": repeat, "throughput_ops_per_s": speed}
-                for index, speeds in (("fp_tree", ours), ("fast_fair", peer)) for repeat, speed in enumerate(speeds, 1)]}))
+                for index, speeds in (("fp_tree", ours), ("fast_fair", peer))
+                for repeat, speed in enumerate(speeds, 1)]}))
         return folder
 
     def verdict(self, *speeds, **more):

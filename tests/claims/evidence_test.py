@@ -95,7 +95,8 @@ class ByConstruction(unittest.TestCase):
     def test_is_a_verdict_of_its_own(self):
         judgement = judged(self.claim, latency("a", 5), latency("b", 5))
         self.assertEqual((judgement.verdict, judgement.reason), (BY_CONSTRUCTION, "it is computed"))
-        self.assertEqual(in_words(collections.Counter([judgement.verdict, REPRODUCED])), "reproduced 1, by construction 1")
+        self.assertEqual(in_words(collections.Counter([judgement.verdict, REPRODUCED])),
+                         "reproduced 1, by construction 1")
 
     def test_a_condition_that_fails_is_a_defect(self):
         self.assertEqual(judged(self.claim, latency("a", 5), latency("b", 15)).verdict, NOT_REPRODUCED)
@@ -134,7 +135,8 @@ class Published(unittest.TestCase):
     """The statement of the source has a column of its own."""
 
     def test_figures_ranges_and_directions(self):
-        for stated, text, figure in ((exactly(9), "9 ns", 9), (between(2, 3), "2 ns to 3 ns", None), (None, "direction only", None)):
+        for stated, text, figure in ((exactly(9), "9 ns", 9), (between(2, 3), "2 ns to 3 ns", None),
+                                     (None, "direction only", None)):
             claim = Claim("X1", "It is so.", "nowhere", ["memory"],
                           [Condition("time", NS, measured("a"), at_most(10), published=stated)])
             evidence = Evidence(document_of(latency("a", 5, published=12.0, published_unit="ns")), "test")
@@ -171,7 +173,8 @@ class Quantities(unittest.TestCase):
 
 class Drive(unittest.TestCase):
     def test_the_cases_of_the_drive_that_claims_compare_with(self):
-        document = {"machine": {"medium": DRIVE}, "cases": [{"name": "random-read/bytes=4096/depth=1"}, *({"name": c} for c in CASES)]}
+        document = {"machine": {"medium": DRIVE}, "cases": [{"name": "random-read/bytes=4096/depth=1"},
+                                                            *({"name": c} for c in CASES)]}
         self.assertEqual([case["name"] for case in drive_cases(document)], list(CASES))
         document["machine"]["medium"] = "file:/mnt/nvme/test"
         self.assertEqual(drive_cases(document), [])

@@ -55,8 +55,8 @@ class Invented:
         return Evidence(self.document(), "invented results")
 
 
-_BYTES = {"8": 8, "16": 16, "32": 32, "64": 64, "128": 128, "256": 256, "512": 512, "1K": 1024, "4K": 4096, "16K": 16384,
-          "64K": 65536, "1M": 1048576, "16M": 16777216}
+_BYTES = {"8": 8, "16": 16, "32": 32, "64": 64, "128": 128, "256": 256, "512": 512, "1K": 1024, "4K": 4096,
+          "16K": 16384, "64K": 65536, "1M": 1048576, "16M": 16777216}
 
 
 def _beyond_256(size, ns_per_byte):
@@ -96,14 +96,16 @@ class Memory(Invented):
                     name = f"/pattern={pattern}/access_bytes={size}/threads={threads}"
                     part = {"64": 0.25, "128": 0.5}.get(size, 1) if pattern == "random" else 1
                     degraded = 0.5 if threads == 16 and size == "64K" else 1
-                    add(f"load-by-size{name}", Result(6.4 * part * degraded, more={"media/read_amplification": 1 / part}))
+                    add(f"load-by-size{name}", Result(6.4 * part * degraded,
+                                                      more={"media/read_amplification": 1 / part}))
                     add(f"ntstore-by-size{name}", Result(2.2 * part, more={"media/write_amplification": 1 / part}))
                     add(f"ntstore-then-fence{name}", Result(2.2 * part * degraded))
             for size in ("64", "256", "1K", "4K", "64K", "1M", "4M"):
                 for threads in (4, 16):
                     part = 0.25 if pattern == "random" and size == "64" else 1
                     degraded = 0.5 if threads == 16 and size[-1] in "KM" and size not in ("1K", "4K") else 1
-                    add(f"copy-by-size/pattern={pattern}/access_bytes={size}/threads={threads}", Result(6 * part * degraded))
+                    add(f"copy-by-size/pattern={pattern}/access_bytes={size}/threads={threads}",
+                        Result(6 * part * degraded))
         for size in ("256", "64K"):
             add(f"ntstore-fenced-by-size/access_bytes={size}/threads=16", Result(2.2))
         add("fence-every/threads=16/fence=256", Result(2.2))
@@ -164,7 +166,8 @@ class Stores(Invented):
         for size, mean, slower, first in (("4K", 1e4, 13, 1800), ("8K", 3.4e4, 4, 3000), ("16K", 4.3e4, 3, 4200)):
             for pattern in ("random", "sequential"):
                 self._add(pm, "chunk_store", "overwrite", pattern, size, 1, 1e9 / mean, latency_ns__mean=mean)
-                self._add(pm, "rocksdb_meta_deferred", "overwrite", pattern, size, 1, 1e8 / mean, latency_ns__mean=slower * mean)
+                self._add(pm, "rocksdb_meta_deferred", "overwrite", pattern, size, 1, 1e8 / mean,
+                          latency_ns__mean=slower * mean)
             self._add(pm, "chunk_store", "fill", "sequential", size, 1, 1e9 / mean, latency_ns__mean=mean + first)
         for container, rate, cpu in (("kv", 1.5e5, 1000), ("blocks", 1.2e5, 3000)):
             for pattern in ("random", "sequential"):
@@ -181,7 +184,8 @@ class Stores(Invented):
         for size, rate in (("4K", 4.5e5), ("8K", 2.75e5), ("16K", 1.57e5)):
             self._add("block_reads/container=blocks", "chunk_store", "read", "random", size, 128, rate)
         for cache, container, rate in (("0", "pmem", 4e5), ("100%", "kv", 4.5e5), ("10%", "kv", 2.25e5)):
-            self._add(f"record_cache/cache={cache}/container={container}", "chunk_store", "read", "random", "4K", 32, rate)
+            self._add(f"record_cache/cache={cache}/container={container}", "chunk_store", "read", "random", "4K", 32,
+                      rate)
 
     def _add_design(self):
         self._add("block_bytes/merge=copy", "chunk_store", "overwrite", "random", "8K", 32, 1, operations=1000,
@@ -228,14 +232,15 @@ class Pairs(Invented):
             self._add("kv_ycsb", store, "ycsb-a", "zipfian", "4K", 8, updates)
             for letter, pattern in (("b", "zipfian"), ("c", "zipfian"), ("d", "latest")):
                 self._add("kv_ycsb", store, f"ycsb-{letter}", pattern, "4K", 8, 1e5)
-        for cache, memory, store, rate in (("0", "0", "kv_ssd", 2e4), ("10%", "0", "kv_ssd", 1e5), ("18%", "20%", "rocksdb", 2e4)):
+        for cache, memory, store, rate in (("0", "0", "kv_ssd", 2e4), ("10%", "0", "kv_ssd", 1e5),
+                                           ("18%", "20%", "rocksdb", 2e4)):
             self._add(f"kv_cache/cache={cache}/memory={memory}", store, "ycsb-c", "zipfian", "4K", 1, rate)
 
     def _add_device(self):
         for count, keys, rate in ((1, "8k", 1e5), (18, "144k", 17e5)):
             self._add(f"kv_devices/devices={count}/records={keys}", "kv_ssd", "load", "random", "4K", 64, rate)
-        self._add("kv_flash/device_bytes=1G/records=164k", "kv_ssd", "update-2", "uniform", "4K", 8, 1, store_stats__written_user=1e9,
-                  store_stats__written_moved=1.4e9, store_stats__written_buckets=0)
+        self._add("kv_flash/device_bytes=1G/records=164k", "kv_ssd", "update-2", "uniform", "4K", 8, 1,
+                  store_stats__written_user=1e9, store_stats__written_moved=1.4e9, store_stats__written_buckets=0)
         self.cases["kv_flash_pages/store=raw/phase=overwrite/pattern=random/size=4K/depth=32"] = Result(
             1, "ops/s", more={"amplification/device": 2.38})
         for keys in ("10k", "100k"):
@@ -269,16 +274,18 @@ class Tiers(Invented):
                       device_io__written_bytes=1.4e9 if both else 3.5e9, settling__written_bytes=0.1e9, user_bytes=1e9,
                       written_bytes=1.9e9 if both else 1.8e9, settling__staging_written_bytes=0,
                       staging_io__written_bytes=1.2e9, staging_io__by_stream__log__written_bytes=1e9,
-                      staging_io__by_stream__keys__written_bytes=0.15e9, staging_io__by_stream__manifest__written_bytes=0.05e9)
-            self._add(f"tiered_load/place={place}/staging={staging}", "rocksdb", "load", "random", 2e4, written_bytes=4e9,
-                      user_bytes=1e9)
+                      staging_io__by_stream__keys__written_bytes=0.15e9,
+                      staging_io__by_stream__manifest__written_bytes=0.05e9)
+            self._add(f"tiered_load/place={place}/staging={staging}", "rocksdb", "load", "random", 2e4,
+                      written_bytes=4e9, user_bytes=1e9)
 
     def _add_runs(self):
         gains = {"a": 2.3, "b": 1.3, "c": 1.05, "d": 1.3, "e": 1.2, "f": 2.1}
         for place, staging in self._DRIVES.items():
             both = staging != "none"
             for letter, gain in gains.items():
-                prefix, pattern = f"tiered_ycsb/place={place}/staging={staging}", "latest" if letter == "d" else "zipfian"
+                prefix = f"tiered_ycsb/place={place}/staging={staging}"
+                pattern = "latest" if letter == "d" else "zipfian"
                 slow = 1 if both or letter == "c" else 2.5
                 self._add(prefix, "tiered", f"ycsb-{letter}", pattern, 2e4 * (gain if both else 1),
                           read_latency_ns__p99_9=1e6 * slow, write_latency_ns__mean=1e4,
@@ -290,8 +297,8 @@ class Tiers(Invented):
     def _add_ageing(self):
         self._add("tiered_ageing", "tiered", "load", "random", 5e4, user_bytes=1e9)
         for number in range(1, 6):
-            self._add("tiered_ageing", "tiered", f"update-{number}" if number > 1 else "update", "random", 4e4 - 1e3 * number,
-                      written_bytes=2.8e9, user_bytes=1e9, space__used_bytes=1.4e9)
+            self._add("tiered_ageing", "tiered", f"update-{number}" if number > 1 else "update", "random",
+                      4e4 - 1e3 * number, written_bytes=2.8e9, user_bytes=1e9, space__used_bytes=1.4e9)
 
 
 class Indexes(Invented):
@@ -340,5 +347,5 @@ class Indexes(Invented):
                           speed)
         for distribution in ("uniform", "zipfian:0.99"):
             for mode, speed in (("serial", 1e6), ("parallel", 1.2e6), ("adaptive", 1.15e6)):
-                self._add(f"adaptive_cache/distribution={distribution}", f"cache(fast_fair,mode={mode})", "most", "read",
-                          speed)
+                self._add(f"adaptive_cache/distribution={distribution}", f"cache(fast_fair,mode={mode})", "most",
+                          "read", speed)

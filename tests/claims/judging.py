@@ -83,7 +83,8 @@ class StoreJudgesTest(JudgesTest):
         return {(self.crash_states[0], 0)}  # below
 
     def lacking(self, claim):
-        return f"pmlab verify --index {self.crash_states[1]}" if claim.id == self.crash_states[0] else super().lacking(claim)
+        by, index = self.crash_states
+        return f"pmlab verify --index {index}" if claim.id == by else super().lacking(claim)
 
     def test_few_crash_states_decide_nothing_and_a_violation_does(self):
         name, subject = self.crash_states

@@ -1,4 +1,5 @@
-"""Claims about key-value SSDs are judged by their figures: each holds where all is as claimed, and each condition can fail."""
+"""Claims about key-value SSDs are judged by their figures: each holds where all is as claimed, and each condition can
+fail."""
 import sys
 import unittest
 
@@ -67,7 +68,8 @@ class Cases(unittest.TestCase):
         self.assertEqual((opened["value"], opened["unit"]), (7, "ns"))
 
     def test_the_matrix_is_in_names_but_for_keys_of_cases(self):
-        values = {"log": "on", "store": "rocksdb", "phases": "load", "pattern": "uniform", "value": "4K", "depth": "8", "records": "1k"}
+        values = {"log": "on", "store": "rocksdb", "phases": "load", "pattern": "uniform", "value": "4K", "depth": "8",
+                  "records": "1k"}
         self.assertEqual(prefix_of("e", values, "pairs"), "e/log=on/records=1k")
         before = {key: value for key, value in values.items() if key != "records"} | {"keys": "1k"}
         self.assertEqual(prefix_of("e", before, "pairs"), "e/log=on/records=1k", "a result set of the version before")

@@ -1,4 +1,5 @@
-"""`pmlab claims`: measures the necessary cases, decides the claims, also from old results, and refuses invalid options."""
+"""`pmlab claims`: measures the necessary cases, decides the claims, also from old results, and refuses invalid
+options."""
 import json
 import os
 import sys
@@ -8,7 +9,8 @@ from program import DOCS, ProgramTest, main, pmlab  # noqa: E402
 
 
 def case(name, value, **more):
-    return {"name": name, "medium": "simulated:aep", "value": value, "values": 3 * [value], "unit": "ns", "skipped": None} | more
+    return {"name": name, "medium": "simulated:aep", "value": value, "values": 3 * [value], "unit": "ns",
+            "skipped": None} | more
 
 
 def reads(nanoseconds):
@@ -89,13 +91,15 @@ class Claims(ProgramTest):
     def test_a_folder_of_results(self):
         folder = self.file("set")
         os.makedirs(os.path.join(folder, "raw", "hybrid"))
-        speeds = {("hybrid_index", 1): 4, ("hybrid_index_plus", 1): 6.4, ("hybrid_index", 16): 40, ("hybrid_index_plus", 16): 76}
+        speeds = {("hybrid_index", 1): 4, ("hybrid_index_plus", 1): 6.4, ("hybrid_index", 16): 40,
+                  ("hybrid_index_plus", 16): 76}
         self.write("set/raw/hybrid/all.json", json.dumps(
             {"schema": 1, "machine": {"medium": "simulated:aep"}, "skipped": [], "results": [
                 {"index": index, "threads": threads, "phase": "read", "repeat": repeat, "throughput_ops_per_s": speed}
                 for repeat in (1, 2, 3) for (index, threads), speed in speeds.items()]}).encode())
         self.write("set/manifest.json", json.dumps({"schema": 1, "experiments": [], "runs": [
-            {"name": "hybrid/all", "experiment": "hybrid", "values": {"medium": "simulated:aep"}, "status": 0}]}).encode())
+            {"name": "hybrid/all", "experiment": "hybrid", "values": {"medium": "simulated:aep"},
+             "status": 0}]}).encode())
         table = self.assert_works("claims", "--from", folder, "I1", "I3").stdout
         self.assertIn("I1   reproduced", table)
         self.assertIn("2 verdicts on 2 claims: 2 reproduced", table)
@@ -134,7 +138,8 @@ class Claims(ProgramTest):
         memory = {"schema": 1, "kind": "microbench", "machine": {"medium": "simulated:aep"}, "cases": [
             case(name.format("load", 4), 6.4, unit="GiB/s"), case(name.format("ntstore", 1), 2.2, unit="GiB/s")]}
         drive = {"schema": 1, "kind": "drive", "machine": {"medium": "simulated:p4610"}, "cases": [
-            case("drive-read", 0.8, unit="GiB/s", medium="simulated:p4610"), case("drive-write", 0.6, unit="GiB/s", medium="simulated:p4610")]}
+            case("drive-read", 0.8, unit="GiB/s", medium="simulated:p4610"),
+            case("drive-write", 0.6, unit="GiB/s", medium="simulated:p4610")]}
         other = {"schema": 1, "kind": "drive", "machine": {"medium": "file:/mnt/nvme/test"}, "cases": [
             case("drive-read", 9, unit="GiB/s"), case("drive-write", 9, unit="GiB/s")]}
         for runs, verdict, status in (((memory, drive, other), "reproduced", 0), ((memory,), "not applicable", 0),
@@ -143,7 +148,8 @@ class Claims(ProgramTest):
                 os.makedirs(os.path.join(folder, "raw", "e"), exist_ok=True)
                 self.write(f"set/raw/e/{number}.json", json.dumps(document).encode())
             self.write("set/manifest.json", json.dumps({"schema": 1, "experiments": [], "runs": [
-                {"name": f"e/{number}", "experiment": "e", "values": {}, "status": 0} for number in range(len(runs))]}).encode())
+                {"name": f"e/{number}", "experiment": "e", "values": {}, "status": 0}
+                for number in range(len(runs))]}).encode())
             done = pmlab("claims", "--from", folder, "M22")
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn(f"M22  {verdict}", done.stdout)

@@ -38,7 +38,8 @@ def claims(*names):
 class CasesOfBench(unittest.TestCase):
     def test_are_medians_and_know_the_most_threads(self):
         e = Evidence({"schema": 1, "cases": cases_of_bench(document_of(
-            [result("a", 1, 10, 1), result("a", 1, 40, 2), result("a", 1, 20, 3), result("a", 4, 70)], "dram"), "e")}, "test")
+            [result("a", 1, 10, 1), result("a", 1, 40, 2), result("a", 1, 20, 3), result("a", 4, 70)], "dram"), "e")},
+                     "test")
         self.assertEqual(e.figure("e/index=a/threads=1/phase=read").value, 20)
         self.assertEqual(e.figure("e/index=a/threads=1/phase=read", "latency_ns/mean").value, 5e7)
         self.assertEqual(e.figure("e/index=a/threads=4/phase=read").value, 70)
@@ -87,7 +88,8 @@ class Counts(unittest.TestCase):
             self.assertFalse(self.exact(cases, "value"), "a time is no count")
 
     def test_of_volumes(self):
-        for medium, clock, exact in (("counted:dram", "real", True), ("emulated:aep", "real", False), ("simulated:aep", "virtual", True)):
+        for medium, clock, exact in (("counted:dram", "real", True), ("emulated:aep", "real", False),
+                                     ("simulated:aep", "virtual", True)):
             cases = cases_of_stores(stores.document([stores.case("raw", 10, clock=clock)], medium), "e")
             self.assertIs(self.exact(cases, "space/medium_bytes"), exact, medium)
             self.assertTrue(self.exact(cases, "device_bytes"))
@@ -98,7 +100,8 @@ class Counts(unittest.TestCase):
             self.assertIs(self.exact(cases, "space/pm"), exact, medium)
 
     def test_of_campaigns(self):
-        self.assertTrue(self.exact(cases_of_campaign({"indexes": [{"index": "tiered", "violations": [1], "crash_states": 10}]}), "value"))
+        self.assertTrue(self.exact(cases_of_campaign({"indexes": [{"index": "tiered", "violations": [1],
+                                                                   "crash_states": 10}]}), "value"))
 
 
 class ResultSet(unittest.TestCase):
@@ -112,7 +115,8 @@ class ResultSet(unittest.TestCase):
         file = self.folder / "raw" / f"{name}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(document))
-        self.manifest["runs"].append({"name": name, "experiment": name.split("/")[0], "values": values, "status": status})
+        self.manifest["runs"].append({"name": name, "experiment": name.split("/")[0], "values": values,
+                                      "status": status})
         (self.folder / "manifest.json").write_text(json.dumps(self.manifest))
 
     def verdict_on(self, medium, place=0):
@@ -163,7 +167,8 @@ class ResultSet(unittest.TestCase):
                          ["simulated-aep.json", "simulated-classic.json"], "verdicts on earlier results are gone")
 
     def test_stores_are_judged_on_the_medium_of_their_records(self):
-        values = {"container": "pmem", "medium": "emulated:aep@/dev/shm/x", "device": "emulated:p4610", "store": "chunk_store,rocksdb_meta_deferred"}
+        values = {"container": "pmem", "medium": "emulated:aep@/dev/shm/x", "device": "emulated:p4610",
+                  "store": "chunk_store,rocksdb_meta_deferred"}
         for cell, lead in (("emulated", 4), ("simulated", 2)):
             cases = [stores.case("chunk_store", 1e5 * lead), stores.case("rocksdb_meta_deferred", 1e5)]
             self.add(f"block_writes/{cell}", values, stores.document(cases, f"{cell}:aep@/dev/shm/x"))
@@ -180,7 +185,8 @@ class ResultSet(unittest.TestCase):
         folder.mkdir()
         (folder / "campaign.json").write_text(json.dumps({
             "schema": 1, "kind": "campaign", "build": {"commit": "c"}, "indexes": [
-                {"index": name, "crash_states": 600_000, "violations": []} for name in ("chunk_store", "chunk_store_in_place")]}))
+                {"index": name, "crash_states": 600_000, "violations": []}
+                for name in ("chunk_store", "chunk_store_in_place")]}))
         found = judge_result_set(self.folder, claims("I1", "U13"), "pmlab run")
         self.assertEqual(self.verdict_on("crash-states"), "reproduced")
         self.assertEqual(self.verdict_on("simulated-aep"), "reproduced", "I1 as without it")
@@ -197,7 +203,8 @@ class ResultSet(unittest.TestCase):
 
     def test_layouts_of_stores_in_virtual_time_decide_where_one_of_them_does_not(self):
         """U14: at least 0.95 of the drive."""
-        for rates, verdict in (((98,), "undecided"), ((97, 98, 99, 98, 97), "reproduced"), ((80, 85, 90, 85, 80), "not reproduced"),
+        for rates, verdict in (((98,), "undecided"), ((97, 98, 99, 98, 97), "reproduced"),
+                               ((80, 85, 90, 85, 80), "not reproduced"),
                                ((90, 98, 99, 98, 97), "undecided")):
             with self.subTest(rates=rates):
                 cases = [stores.case(store, rate, repetition=n) for n, ours in enumerate(rates, 1)

@@ -1,4 +1,5 @@
-"""A verdict whose spread crosses its limit is undecided; counts have no spread, and a single repeat does not show it."""
+"""A verdict whose spread crosses its limit is undecided; counts have no spread, and a single repeat does not show
+it."""
 import sys
 import unittest
 
@@ -44,7 +45,8 @@ class Limits(unittest.TestCase):
     def test_a_value_that_is_no_number_decides_nothing(self):
         nan, infinity = float("nan"), float("inf")
         for limits in (at_least(1), at_most(1)):
-            for low, value, high in ((nan, nan, nan), (infinity, infinity, infinity), (nan, 5, 6), (0.1, 0.2, nan), (4, 5, infinity)):
+            for low, value, high in ((nan, nan, nan), (infinity, infinity, infinity), (nan, 5, 6), (0.1, 0.2, nan),
+                                     (4, 5, infinity)):
                 self.assertIsNone(keeps(Measured(value, low, high), limits))
 
 
@@ -92,10 +94,12 @@ class Spread(unittest.TestCase):
         found = written(clock="real", repeats=[{"device_io": {"written_bytes": n}} for n in (950, 1000, 1200)])
         self.assertEqual((found.low, found.high), (950, 1200))
         self.assertTrue(written(clock="virtual").exact)
-        self.assertTrue(measure(measured("b", "operations"), evidence_of(case("b", 100, clock="real", operations=50))).exact)
+        self.assertTrue(measure(measured("b", "operations"), evidence_of(case("b", 100, clock="real",
+                                                                              operations=50))).exact)
 
     def test_of_figures_that_were_measured_apart_adds_in_squares(self):
-        found = measure(ratio(measured("a"), measured("b")), evidence_of(case("a", 97, 100, 103), case("b", 100, 100, 100)))
+        found = measure(ratio(measured("a"), measured("b")), evidence_of(case("a", 97, 100, 103),
+                                                                         case("b", 100, 100, 100)))
         self.assertAlmostEqual(found.low, 0.97)
         self.assertAlmostEqual(found.high, 1.03)
         e = evidence_of(case("a", 97, 100, 103), case("b", 100 / 1.04, 100, 100 / 0.96))
@@ -173,8 +177,8 @@ class Verdicts(unittest.TestCase):
             judgement = self.verdict(at_most(limit), case("a", 90, 100, 130))
             self.assertEqual(judgement.verdict, UNDECIDED)
             self.assertIsNone(judgement.findings[0].holds)
-            self.assertEqual(judgement.reason, f"quantity 0: spread 90 ns to 130 ns crosses its limit, at most {limit} ns "
-                             "(3 repeats)")
+            self.assertEqual(judgement.reason, f"quantity 0: spread 90 ns to 130 ns crosses its limit, at most {limit} "
+                             "ns (3 repeats)")
 
     def test_one_repeat_near_the_limit_is_undecided(self):
         for medium in ("dram", "simulated:aep"):
@@ -204,7 +208,8 @@ class Verdicts(unittest.TestCase):
         e = evidence_of(case("a", 90, 100, 130), case("b", 100, 100, 100, medium="simulated:aep"))
         judgement = judge(claim_of(at_most(110), measured("a"), measured("b")), e)
         first, second = verdicts_to_json([judgement], e, "pmlab claims")["claims"][0]["conditions"]
-        self.assertEqual((first["what"], first["measured"], first["at_most"], first["spread"], first["n"], first["holds"]),
+        self.assertEqual((first["what"], first["measured"], first["at_most"], first["spread"], first["n"],
+                          first["holds"]),
                          ("quantity 0", 100, 110, [90, 130], 3, None))
         self.assertEqual((second["measured"], second["spread"], second["n"], second["holds"]), (100, None, 3, True))
         table = verdicts_table([judgement], e)

@@ -73,7 +73,8 @@ class Statements(unittest.TestCase):
         self.assertGreater(figures, 60)
 
     def test_figures_in_a_claim_are_published_ones(self):
-        for name, figures in (("U2", (7.3, 2.7)), ("U3", (3.2, 2.8, 1.7, 1.55)), ("U5", (13, 4, 3)), ("U6", (1800, 4200)),
+        for name, figures in (("U2", (7.3, 2.7)), ("U3", (3.2, 2.8, 1.7, 1.55)), ("U5", (13, 4, 3)),
+                              ("U6", (1800, 4200)),
                               ("U15", (236e6, 236e6)), ("H2", (2.3, 2.1)), ("M12", (7, 2))):
             stated = [c.published.low for c in _CLAIMS[name].conditions if c.published]
             self.assertEqual(tuple(stated), figures, name)
@@ -92,7 +93,8 @@ class Statements(unittest.TestCase):
     def test_a_source_is_not_compared_with_itself(self):
         """The drive itself is the limit that a ring of 16 must reach."""
         self.assertEqual(_CLAIMS["U14"].cases, [
-            f"ring/ring=16/store={store}/phase=overwrite/pattern=random/size=4K/depth=32" for store in ("chunk_store", "raw")])
+            f"ring/ring=16/store={store}/phase=overwrite/pattern=random/size=4K/depth=32"
+            for store in ("chunk_store", "raw")])
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ _CHANGES = [
     ("U3", 6, f"{_OURS}/pattern=sequential/size=64K/depth=32", 2),
     ("U4", 0, "store=chunk_store/phase=read/pattern=random/size=4K", 0.3),
     ("U4", 1, "store=chunk_store/phase=read/pattern=sequential/size=4K", 0.3),
-    *(("U5", place, f"store=rocksdb_meta_deferred/phase=overwrite/pattern=sequential/size={size}/depth=1$", factor, _MEAN)
+    *(("U5", place, f"store=rocksdb_meta_deferred/phase=overwrite/pattern=sequential/size={size}/depth=1$", factor,
+       _MEAN)
       for place, size in enumerate(("4K", "8K", "16K")) for factor in (0.7, 1.4)),
     ("U5", 3, "store=rocksdb_meta_deferred/phase=overwrite/pattern=sequential/size=8K/depth=1$", 4, _MEAN),
     ("U5", 4, "store=rocksdb_meta_deferred/phase=overwrite/pattern=sequential/size=16K/depth=1$", 2, _MEAN),
@@ -92,7 +93,8 @@ class StoreJudges(StoreJudgesTest, unittest.TestCase):
         judgement = judge(claim, results.evidence())
         self.assertIn("not BlueStore itself", claim.stand_in)
         self.assertIn(claim.stand_in, verdicts_table([judgement], results.evidence()))
-        self.assertEqual(verdicts_to_json([judgement], results.evidence(), "x")["claims"][0]["stand_in"], claim.stand_in)
+        self.assertEqual(verdicts_to_json([judgement], results.evidence(), "x")["claims"][0]["stand_in"],
+                         claim.stand_in)
         self.assertIn(claim.stand_in, rules_markdown([claim]))
         self.assertIn("substitute, not TPC-C", self.claims[18].stand_in)
 

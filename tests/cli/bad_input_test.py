@@ -63,8 +63,10 @@ class BadInput(ProgramTest):
 
     def test_numbers_of_verify(self):
         """They were read with another reader, which took -1 for 2^64 - 1, 2^64 for that, too, and 010 for 8."""
-        for option, values in (("--operations", ("0",)), ("--keys", ("0",)), ("--rounds", ("0",)), ("--threads", ("0",)),
-                               ("--seed", ()), ("--schedule", ()), ("--jobs", ()), ("--hosts", ()), ("--stale-loads", ()),
+        for option, values in (("--operations", ("0",)), ("--keys", ("0",)), ("--rounds", ("0",)),
+                               ("--threads", ("0",)),
+                               ("--seed", ()), ("--schedule", ()), ("--jobs", ()), ("--hosts", ()),
+                               ("--stale-loads", ()),
                                ("--window", ()), ("--states", ("0",)), ("--clean-states", ()),
                                ("--budget", ("0", "1e400", "1e10")), ("--shrink", ("1e400",))):
             for value in ("-1", "18446744073709551616", "0x10", " 1", "nan", "1e400", "1.5x", *values):
@@ -101,18 +103,19 @@ class BadInput(ProgramTest):
         self.bad(["--threads", "too large"], "--index", "cceh", "--threads", "1-1000000")
         done = self.assert_works("bench", "--quiet", "--index", "null_index", "--records", "1k", "--operations", "1k",
                                  "--phases", "read", "--threads", "1-3,5", "--json", "-")
-        self.assertEqual([r["threads"] for r in json.loads(done.stdout)["results"] if r["phase"] == "read"], [1, 2, 3, 5])
+        self.assertEqual([r["threads"] for r in json.loads(done.stdout)["results"] if r["phase"] == "read"],
+                         [1, 2, 3, 5])
 
     def test_persistence_domains(self):
-        self.bad(["--persistence 'flash'", "adr, eadr, gpf, gpf-may-fail"], "--index", "cceh", "--medium", "counted:dram",
-                 "--persistence", "adr,flash")
+        self.bad(["--persistence 'flash'", "adr, eadr, gpf, gpf-may-fail"], "--index", "cceh", "--medium",
+                 "counted:dram", "--persistence", "adr,flash")
         self.bad(["names adr twice"], "--index", "cceh", "--medium", "counted:dram", "--persistence", "adr,adr")
         self.bad(["no effect on medium dram"], "--index", "cceh", "--persistence", "eadr")
         for other in (["--program", "true"], ["--io-log", "run.log"]):
             self.assert_fails(2, ["leave"], "verify", *other, "--check", "true", "--persistence", "eadr")
         profile = self.write("odd.toml", b'persistence = "flash"\n')
-        self.bad([f"{profile}:1", "'persistence'", "flash", "adr, eadr, gpf, gpf-may-fail"], "--index", "cceh", "--medium",
-                 "simulated:" + profile)
+        self.bad([f"{profile}:1", "'persistence'", "flash", "adr, eadr, gpf, gpf-may-fail"], "--index", "cceh",
+                 "--medium", "simulated:" + profile)
 
     def test_help_of_a_command(self):
         self.assertEqual(self.assert_works("help").stdout, self.assert_works("--help").stdout)
@@ -177,7 +180,8 @@ class BadInput(ProgramTest):
                     self.bad([name, "built without " + p["title"], p["package"]], "--index", name, "--medium", medium)
             for name in p["stores"]:
                 command = "volumes" if name.startswith("rocksdb_meta") else "pairs"
-                self.assert_fails(2, [name, "built without " + p["title"], p["package"]], "stores", command, "--store", name)
+                self.assert_fails(2, [name, "built without " + p["title"], p["package"]], "stores", command, "--store",
+                                  name)
 
     def test_a_pmdk_container_needs_a_pool(self):
         for name in there("pmdk_hash", "pmdk_skiplist", "pmdk_radix"):
@@ -197,8 +201,8 @@ class BadInput(ProgramTest):
         self.bad(["results", "folder"], "--index", "cceh", "--json", self.folder)
         self.assertEqual(os.listdir(self.folder), [])
         for parts, *words in ((["is a folder"], "microbench", "--quiet", "--medium", "pmem:" + self.folder),
-                              (["cannot reach", "too long"], "stores", "volumes", "--quiet", "--store", "raw", "--device",
-                               "file:" + self.file("n" * 300))):
+                              (["cannot reach", "too long"], "stores", "volumes", "--quiet", "--store", "raw",
+                               "--device", "file:" + self.file("n" * 300))):
             with self.subTest(words=words):
                 self.assert_fails(2, parts, *words)
 
@@ -217,7 +221,8 @@ class BadInput(ProgramTest):
     def test_a_link_that_leads_nowhere_stays(self):
         os.symlink(self.file("not_mounted/pool"), self.file("pool"))
         for more in ([], ["--overwrite"], ["--reuse"]):
-            self.bad(["leads nowhere", self.file("pool")], "--index", "cceh", "--medium", "pmem:" + self.file("pool"), *more)
+            self.bad(["leads nowhere", self.file("pool")], "--index", "cceh", "--medium", "pmem:" + self.file("pool"),
+                     *more)
         self.assertTrue(os.path.islink(self.file("pool")))
 
     @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")

@@ -67,8 +67,8 @@ class Completion(ProgramTest):
 
     def test_the_manual_page_has_all_commands_and_options(self):
         page = self.assert_works("man").stdout.replace("\\-", "-")
-        for name in ("pmlab bench", "pmlab pool repair", "pmlab run", "--emulation-scale", "--budget", "--dry-run", "--headline",
-                     "NO_COLOR"):
+        for name in ("pmlab bench", "pmlab pool repair", "pmlab run", "--emulation-scale", "--budget", "--dry-run",
+                     "--headline", "NO_COLOR"):
             self.assertIn(name, page)
         path = self.write("pmlab.1", self.assert_works("man").stdout.encode())
         for tool in (["man", "--warnings", "-l", path], ["groff", "-man", "-ww", "-z", path]):

@@ -9,8 +9,9 @@ ALL = ",".join(INDEXES)
 class Counted(ProgramTest):
     def counted(self, medium, indexes=ALL, *more):
         path = self.file("r.json")
-        self.assert_works("bench", "--quiet", "--index", indexes, "--medium", medium, "--records", "20k", "--operations",
-                          "10k", "--phases", "read,absent,update,insert,scan,erase", "--json", path, *more)
+        self.assert_works("bench", "--quiet", "--index", indexes, "--medium", medium, "--records", "20k",
+                          "--operations", "10k", "--phases", "read,absent,update,insert,scan,erase", "--json", path,
+                          *more)
         with open(path, encoding="utf-8") as f:
             return {(r["index"], r["phase"]): r["per_operation"] | {"media_bytes": r["media_bytes"]}
                     for r in json.load(f)["results"]}

@@ -10,8 +10,8 @@ from program import INDEXES, OFFERED, ProgramTest, left_out, main, pmlab, there
 class DoctorAndList(ProgramTest):
     def test_doctor(self):
         said = self.assert_works("doctor").stdout
-        for subject in ("cpu", "kernel", "simd", "flush", "eADR", "HTM", "NUMA", "huge pages", "clock", "jemalloc", "simulation", "optional", "PM devices",
-                        "/dev/shm", "medium"):
+        for subject in ("cpu", "kernel", "simd", "flush", "eADR", "HTM", "NUMA", "huge pages", "clock", "jemalloc",
+                        "simulation", "optional", "PM devices", "/dev/shm", "medium"):
             self.assertRegex(said, rf"(?m)^{subject} +\S")
         self.assertRegex(said, "inner nodes of fp_tree: version locks .*\n")
         command = next(line for line in said.splitlines() if line.startswith("  pmlab bench"))
@@ -19,15 +19,18 @@ class DoctorAndList(ProgramTest):
 
     def test_doctor_shows_whether_optane_modules_are_counted(self):
         self.assertRegex(pmlab("doctor", env={**os.environ, "PATH": "/nowhere"}).stdout,
-                         r"(?m)^PM counters +media counters of Optane are not read: ipmctl is not on PATH; install package ipmctl$")
+                         r"(?m)^PM counters +media counters of Optane are not read: ipmctl is not on PATH; "
+                         r"install package ipmctl$")
         said = pmlab("doctor", env={**os.environ, **self.with_modules()}).stdout
         self.assertRegex(said, r"(?m)^PM counters +of 2 modules, by ipmctl$")
 
     def test_doctor_names_each_package_that_a_build_may_be_without(self):
         said = self.assert_works("doctor").stdout
         remedy = "install package lib[a-z+-]+-dev, and build pmlab again"
-        for title, brought in (("libpmemobj-cpp", "indexes pmdk_hash, pmdk_radix, pmdk_skiplist"), ("oneTBB", "index tbb_hash"),
-                               ("RocksDB", "stores rocksdb, rocksdb_meta, rocksdb_meta_deferred"), ("LevelDB", "store leveldb"),
+        for title, brought in (("libpmemobj-cpp", "indexes pmdk_hash, pmdk_radix, pmdk_skiplist"),
+                               ("oneTBB", "index tbb_hash"),
+                               ("RocksDB", "stores rocksdb, rocksdb_meta, rocksdb_meta_deferred"),
+                               ("LevelDB", "store leveldb"),
                                ("LMDB", "store lmdb"), ("Google Benchmark", "program pmlab-microbench")):
             absent = f"absent when pmlab was built; left out: {brought}; {remedy}"
             is_absent = any(p["title"] == title for p in json.loads(pmlab("list", "--json").stdout)["left_out"])
@@ -58,8 +61,8 @@ class DoctorAndList(ProgramTest):
             self.skipTest("not on tmpfs")
         for pages, expected in (("4K", {0}), ("2M", range(90, 101))):
             pool = self.file(pages)
-            self.assert_works("bench", "--quiet", "--index", "cceh", "--records", "100k", "--operations", "1k", "--phases", "read",
-                              "--medium", "pmem:" + pool, "--pages", pages, "--keep")
+            self.assert_works("bench", "--quiet", "--index", "cceh", "--records", "100k", "--operations", "1k",
+                              "--phases", "read", "--medium", "pmem:" + pool, "--pages", pages, "--keep")
             share = int(re.match(r"(\d+) % of its memory is on 2 MB pages\n", self.facts_of(pool)["pages"])[1])
             if pages == "2M" and "granted by MADV_COLLAPSE" not in self.assert_works("doctor").stdout:
                 expected = range(0, 101)
@@ -110,8 +113,8 @@ class DoctorAndList(ProgramTest):
         self.assertIn("not examined", facts["drive"])
 
     def test_doctor_of_a_pool(self):
-        self.assert_works("bench", "--index", "cceh", "--records", "1k", "--operations", "1k", "--phases", "read", "--medium",
-                          "pmem:" + self.file("p"), "--keep", "--quiet")
+        self.assert_works("bench", "--index", "cceh", "--records", "1k", "--operations", "1k", "--phases", "read",
+                          "--medium", "pmem:" + self.file("p"), "--keep", "--quiet")
         facts = self.facts_of(self.file("p"))
         self.assertRegex(facts["pool"], r"^layout pmlab-pool-1\ncceh: cceh version \d+\n$")
         self.assertIn("--reuse", facts["media"])
@@ -129,14 +132,14 @@ class DoctorAndList(ProgramTest):
         for name in left_out():
             self.assertRegex(said, f"(?m)^  (index|store)(e?s)? .*{name}.*, which .* brings: install package")
         for name in (*INDEXES, "null_index", "std_map",
-                     "pmem:PATH", "counted:MEDIUM", "simulated:PROFILE", "aep-6", "optane-200", "ycsb-a", "zipfian", "self-similar",
-                     "behind a std::shared_mutex"):
+                     "pmem:PATH", "counted:MEDIUM", "simulated:PROFILE", "aep-6", "optane-200", "ycsb-a", "zipfian",
+                     "self-similar", "behind a std::shared_mutex"):
             self.assertIn(name, said)
 
     def test_list_as_json_names_what_bench_takes(self):
         everything = json.loads(self.assert_works("list", "--json").stdout)
-        self.assertEqual(set(everything), {"indexes", "combinations", "media", "profiles", "drives", "workloads", "distributions",
-                                           "phases", "left_out"})
+        self.assertEqual(set(everything), {"indexes", "combinations", "media", "profiles", "drives", "workloads",
+                                           "distributions", "phases", "left_out"})
         self.assertIn("cache", [c["name"] for c in everything["combinations"]])
         kinds = {i["name"]: i["kind"] for i in everything["indexes"]}
         self.assertEqual(kinds["cceh"], "point")
@@ -158,7 +161,8 @@ class DoctorAndList(ProgramTest):
             shown = listed[index["name"]]
             # The line for a user has the paper, too.
             for fact, value in index.items():
-                self.assertIn(value, [shown[fact], shown[fact].split(" (")[0] if fact == "what" else None], (index, fact))
+                self.assertIn(value, [shown[fact], shown[fact].split(" (")[0] if fact == "what" else None],
+                              (index, fact))
             self.assertEqual(shown["kind"], "ordered" if index["ordered"] else "point")
             self.assertEqual(shown["verified"], index["name"] in INDEXES)
         self.assertNotIn("colour", listed["tbb_hash"])

@@ -34,7 +34,8 @@ class Limits(ProgramTest):
 
     def test_too_little_memory_is_no_violation(self):
         """It was one: "an operation throws"."""
-        done = self.assert_refused(["cceh cannot be verified", "cannot map its memory", "ulimit -v"], resource.RLIMIT_AS, 64 << 20,
+        done = self.assert_refused(["cceh cannot be verified", "cannot map its memory", "ulimit -v"],
+                                   resource.RLIMIT_AS, 64 << 20,
                                    "verify", "--quiet", "--index", "cceh", "--rounds", "1")
         self.assertNotIn("VIOLATION", done.stdout)
 

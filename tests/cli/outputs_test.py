@@ -34,7 +34,8 @@ class Outputs(ProgramTest):
         many = ("bench", "--quiet", "--index", "cceh", "--records", "1k", "--operations", "1000G", "--phases", "read")
         with open(self.file("closed"), "w", encoding="utf-8"):
             pass
-        for path, part in ((self.folder, "folder"), (self.file("none/r.json"), "make it first"), ("/dev/full", "No space left"),
+        for path, part in ((self.folder, "folder"), (self.file("none/r.json"), "make it first"),
+                           ("/dev/full", "No space left"),
                            (self.file("x" * 256), "File name too long"), (self.file("closed/r.json"), "no folder")):
             for option in ("--json", "--csv"):
                 with self.subTest(path=path, option=option):
@@ -43,8 +44,8 @@ class Outputs(ProgramTest):
                           os.path.join(self.folder, ".", "a"))
         os.symlink("a", self.file("b"))
         self.assert_fails(2, ["would both write"], *many, "--json", self.file("a"), "--csv", self.file("b"))
-        done = subprocess.run([PMLAB, *many, "--json", "-"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
-                              preexec_fn=lambda: os.close(1))
+        done = subprocess.run([PMLAB, *many, "--json", "-"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              text=True, check=False, preexec_fn=lambda: os.close(1))
         self.assertEqual(done.returncode, 2)
         self.assertIn("standard output: it is closed", done.stderr)
         self.assertEqual(sorted(os.listdir(self.folder)), ["b", "closed"])
@@ -53,16 +54,17 @@ class Outputs(ProgramTest):
         def little():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-        done = subprocess.run([PMLAB, "bench", "--quiet", "--index", "cceh", "--records", "1k", "--operations", "1000G", "--phases",
-                               "read", "--json", self.file("r.json")], capture_output=True, text=True, check=False, preexec_fn=little)
+        done = subprocess.run([PMLAB, "bench", "--quiet", "--index", "cceh", "--records", "1k", "--operations", "1000G",
+                               "--phases", "read", "--json", self.file("r.json")], capture_output=True, text=True,
+                              check=False, preexec_fn=little)
         self.assertEqual(done.returncode, 2)
         self.assertIn("File too large", done.stderr)
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_names_that_are_no_utf8_are_escaped(self):
         pool = os.fsencode(self.file("m")) + b"\xe4r.pool"
-        done = subprocess.run([PMLAB, *SMALL, "--medium", b"pmem:" + pool, "--json", self.file("r.json")], capture_output=True,
-                              check=False, env=os.environ | {"LC_ALL": "C"})
+        done = subprocess.run([PMLAB, *SMALL, "--medium", b"pmem:" + pool, "--json", self.file("r.json")],
+                              capture_output=True, check=False, env=os.environ | {"LC_ALL": "C"})
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(self.file("r.json"), encoding="utf-8") as f:
             self.assertIn("m\\xe4r.pool", json.load(f)["options"]["command"])
@@ -93,7 +95,8 @@ class Outputs(ProgramTest):
                 with open(path, encoding="utf-8") as f:
                     self.assertIn("cceh", f.read())
                 self.assertEqual(program.wait(60), 0)
-        with subprocess.Popen([PMLAB, *SMALL, "--json", path], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as program:
+        with subprocess.Popen([PMLAB, *SMALL, "--json", path], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              text=True) as program:
             self.assertIn("waiting for a reader", program.stderr.readline())
             program.send_signal(signal.SIGINT)
             self.assertEqual(program.wait(60), -signal.SIGINT)
@@ -119,7 +122,8 @@ class Outputs(ProgramTest):
         with open(path, "wb") as out:
             for name, to in (("/dev/stdout", subprocess.PIPE), (path, out)):
                 with self.subTest(name):
-                    done = subprocess.run([PMLAB, *SMALL, "--json", name], stdout=to, stderr=subprocess.PIPE, check=False)
+                    done = subprocess.run([PMLAB, *SMALL, "--json", name], stdout=to, stderr=subprocess.PIPE,
+                                          check=False)
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertIn(b" M/s ", done.stderr)
                     if to == subprocess.PIPE:
@@ -127,16 +131,18 @@ class Outputs(ProgramTest):
         with open(path, encoding="utf-8") as f:
             self.assert_is_results(f.read())
         with open(path, "wb") as out:
-            done = subprocess.run([PMLAB, "compare", path, path, "--json", path], stdout=out, stderr=subprocess.PIPE, check=False)
+            done = subprocess.run([PMLAB, "compare", path, path, "--json", path], stdout=out, stderr=subprocess.PIPE,
+                                  check=False)
         self.assertEqual((done.returncode, done.stderr.count(b"pmlab: error:")), (1, 1), "the shell emptied it")
-        self.assert_fails(2, ["--json - and --csv /dev/stdout would both"], *SMALL, "--json", "-", "--csv", "/dev/stdout")
+        self.assert_fails(2, ["--json - and --csv /dev/stdout would both"], *SMALL, "--json", "-", "--csv",
+                          "/dev/stdout")
 
     def test_closed_streams(self):
         for words in ((*SMALL, "--json", self.file("r.json")), ("list",), ("compare", "--help"), ("run", "--list")):
             for closed in ((1,), (1, 2), (0, 1, 2)):
                 with self.subTest(words=words, closed=closed):
-                    done = subprocess.run([PMLAB, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False,
-                                          preexec_fn=lambda numbers=closed: [os.close(n) for n in numbers])
+                    done = subprocess.run([PMLAB, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                          check=False, preexec_fn=lambda numbers=closed: [os.close(n) for n in numbers])
                     self.assertEqual(done.returncode, 1)
                     if 2 not in closed:
                         self.assertIn(b"cannot write to standard output", done.stderr)
@@ -171,10 +177,11 @@ class Outputs(ProgramTest):
         self.assert_fails(2, ["--json -", "--csv -"], *SMALL, "--json", "-", "--csv", "-")
 
     def test_the_table_with_commas_has_what_is_counted(self):
-        done = self.assert_works("bench", "--quiet", "--index", "cceh", "--records", "1k", "--operations", "1k", "--phases",
-                                 "update", "--medium", "counted:dram", "--csv", "-")
+        done = self.assert_works("bench", "--quiet", "--index", "cceh", "--records", "1k", "--operations", "1k",
+                                 "--phases", "update", "--medium", "counted:dram", "--csv", "-")
         update = next(row for row in csv.DictReader(done.stdout.splitlines()) if row["phase"] == "update")
-        self.assertEqual((update["flushes"], update["device_lines_written"], update["media_bytes_written"]), ("1", "1", "256"))
+        self.assertEqual((update["flushes"], update["device_lines_written"], update["media_bytes_written"]),
+                         ("1", "1", "256"))
 
     def test_colours_on_a_terminal_only(self):
         wrong = ("bench", "--index", "ceh")

@@ -83,8 +83,8 @@ class Pools(ProgramTest):
     def test_a_pool_that_is_full_in_the_middle_of_the_load(self):
         for index in there("cceh", "fast_fair", "pmdk_hash", "pmdk_skiplist", "pmdk_radix"):
             with self.subTest(index=index):
-                self.assert_fails(1, ["full", "of 10000000 records were loaded", "--pool-size"], "bench", "--index", index,
-                                  "--medium", "pmem:" + self.file("p"), "--pool-size", "32M", "--records", "10M",
+                self.assert_fails(1, ["full", "of 10000000 records were loaded", "--pool-size"], "bench", "--index",
+                                  index, "--medium", "pmem:" + self.file("p"), "--pool-size", "32M", "--records", "10M",
                                   "--quiet")
                 self.assertEqual(os.listdir(self.folder), [])
 
@@ -103,8 +103,8 @@ class Pools(ProgramTest):
     def test_reopen_finds_everything_again(self):
         indexes = there("cceh", "fast_fair", "pmdk_hash", "pmdk_skiplist", "pmdk_radix")
         done = self.assert_works("bench", "--index", ",".join(indexes), "--medium",
-                                 "pmem:" + self.file("p"), "--phases", "insert,reopen,read,update,erase", "--repeat", "2",
-                                 "--verify", *SMALL)
+                                 "pmem:" + self.file("p"), "--phases", "insert,reopen,read,update,erase", "--repeat",
+                                 "2", "--verify", *SMALL)
         self.assertEqual(done.stdout.count("  reopen  "), len(indexes), done.stdout)
 
 

@@ -14,7 +14,8 @@ import unittest
 
 PMLAB = sys.argv[1] if len(sys.argv) > 1 else "pmlab"
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
-with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "indexes", "indexes.json"), encoding="utf-8") as f:
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "indexes", "indexes.json"),
+          encoding="utf-8") as f:
     OFFERED = json.load(f)
 # The names of pmlab's indexes that keep their entries.
 INDEXES = [index["name"] for index in OFFERED if index.get("verified", True)]
@@ -84,14 +85,15 @@ class ProgramTest(unittest.TestCase):
         return self.file(name)
 
     def with_modules(self, program=None):
-        """The environment of a machine with two Optane modules, of which each call of ipmctl finds 4,000 reads and 2,000 writes of
-        the media, and 1,000 and 500 requests, more: a stand-in that prints as the real one does. Pools in it are believed to lie in
-        persistent memory. `program`: another stand-in."""
+        """The environment of a machine with two Optane modules, of which each call of ipmctl finds 4,000 reads and
+        2,000 writes of the media, and 1,000 and 500 requests, more: a stand-in that prints as the real one does. Pools
+        in it are believed to lie in persistent memory. `program`: another stand-in."""
         folder = self.file("programs")
         os.makedirs(folder, exist_ok=True)
         calls = os.path.join(folder, "calls")
         counts = (("MediaReads", 4000), ("MediaWrites", 2000), ("ReadRequests", 1000), ("WriteRequests", 500))
-        lines = [f"printf '   %s=0x%032x\\n' {start}{name} $((n * {step}))" for start in ("", "Total") for name, step in counts]
+        lines = [f"printf '   %s=0x%032x\\n' {start}{name} $((n * {step}))" for start in ("", "Total")
+                 for name, step in counts]
         printed = "\n".join(["printf -- '---DimmID=%s---\\n' $module", *lines])
         text = program or (f'[ "$*" = "show -performance" ] || exit 1\nn=1; [ ! -e {calls} ] || read n < {calls}\n'
                            f"echo $((n + 1)) > {calls}\nfor module in 0x0001 0x1001; do\n{printed}\ndone\n")

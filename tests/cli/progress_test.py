@@ -19,8 +19,8 @@ class Progress(ProgramTest):
         self.assertLess(max(map(len, lines)), TERMINAL_WIDTH, lines)
         self.assertNotIn("\x1b", output)
 
-    SIMULATED = ("bench", "--index", "fast_fair", "--medium", "simulated:aep", "--records", "50k", "--operations", "20k",
-                 "--phases", "read,scan", "--threads", "4")
+    SIMULATED = ("bench", "--index", "fast_fair", "--medium", "simulated:aep", "--records", "50k", "--operations",
+                 "20k", "--phases", "read,scan", "--threads", "4")
 
     def test_a_simulated_run(self):
         # Long enough for several lines on a fast machine.
@@ -48,10 +48,12 @@ class Progress(ProgramTest):
         self.assertLess(len(told), 6, told)
         self.assertTrue(all(line.startswith("pmlab: ") for line in told), told)
         self.assertEqual(self.assert_works(*self.SIMULATED, "--quiet").stderr, "")
-        self.assertEqual(self.assert_works("verify", "--index", "cceh", "--rounds", "2", "--crashes", "--quiet").stderr, "")
+        self.assertEqual(self.assert_works("verify", "--index", "cceh", "--rounds", "2", "--crashes", "--quiet").stderr,
+                         "")
 
     def test_a_long_run_tells_the_time_left_from_time_to_time(self):
-        told = self.assert_works("bench", "--index", "cceh", "--records", "1k", "--seconds", "6", "--phases", "read").stderr
+        told = self.assert_works("bench", "--index", "cceh", "--records", "1k", "--seconds", "6", "--phases",
+                                 "read").stderr
         self.assertRegex(told, "pmlab: .*cceh read" + TIME_LEFT)
 
     def test_figures_do_not_depend_on_it(self):

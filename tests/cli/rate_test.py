@@ -1,7 +1,7 @@
 """`--rate`: latencies count from the intended beginnings, as a model computes them; JSON and .hgrm say the same.
 
-The model knows when operations ended from the counts of `--interval`, and when each was to begin from the rate. So it holds
-on a machine of any speed, and with other work."""
+The model knows when operations ended from the counts of `--interval`, and when each was to begin from the rate. So it
+holds on a machine of any speed, and with other work."""
 import json
 import os
 import re
@@ -27,7 +27,8 @@ class Rate(ProgramTest):
         [name] = [n for n in os.listdir(folder) if ".read." in n]
         with open(os.path.join(folder, name), encoding="utf-8") as f:
             text = f.read()
-        rows = [tuple(map(float, row.split()[:3])) for row in text.splitlines() if re.fullmatch(r" *\d[\d. ]+(inf)?", row)]
+        rows = [tuple(map(float, row.split()[:3])) for row in text.splitlines()
+                if re.fullmatch(r" *\d[\d. ]+(inf)?", row)]
         facts = {name: float(value) for name, value in re.findall(r"(\w+) *= *([\d.]+)", text)}
         return rows, facts
 

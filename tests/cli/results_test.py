@@ -13,7 +13,8 @@ from program import ProgramTest, main, there
 class Results(ProgramTest):
     def results_of(self, *arguments):
         path = self.file("r.json")
-        sizes = ["--records", "20k"] + ([] if {"--seconds", "--operations"} & set(arguments) else ["--operations", "40k"])
+        sizes = ["--records", "20k"] + ([] if {"--seconds", "--operations"} & set(arguments)
+                                        else ["--operations", "40k"])
         done = self.assert_works("bench", "--json", path, "--quiet", *sizes, *arguments)
         with open(path, encoding="utf-8") as f:
             return json.load(f), done.stdout
@@ -23,18 +24,22 @@ class Results(ProgramTest):
         seen = seen_fields(self, documents, documented)
         # Many machines have no counters for a user.
         counters = {path for path in documented if path.startswith("results[].cpu.")}
-        self.assertEqual(seen | (counters if not counters & seen else set()), set(documented), "documented, and in no file")
+        self.assertEqual(seen | (counters if not counters & seen else set()), set(documented),
+                         "documented, and in no file")
 
     def test_every_field_is_documented_and_every_documented_field_is_there(self):
         plain, _ = self.results_of("--index", "cceh,fast_fair", "--repeat", "2", "--threads", "1,2")
         counted, _ = self.results_of("--index", "fast_fair", "--medium", "counted:emulated:aep", "--verify")
         with mock.patch.dict(os.environ, self.with_modules()):
-            pool, _ = self.results_of("--index", ",".join(there("cceh", "pmdk_hash", "std_map")), "--medium", "pmem:" + self.file("p"),
+            pool, _ = self.results_of("--index", ",".join(there("cceh", "pmdk_hash", "std_map")), "--medium",
+                                      "pmem:" + self.file("p"),
                                       "--verify", "--seconds", "0.05", "--workload", "ycsb-a", "--reopen")
         simulated, _ = self.results_of("--index", "cceh", "--medium", "simulated:aep", "--phases", "read")
-        paced, _ = self.results_of("--index", "cceh", "--phases", "read", "--rate", "1M", "--interval", "10ms", "--cpu-counters")
+        paced, _ = self.results_of("--index", "cceh", "--phases", "read", "--rate", "1M", "--interval", "10ms",
+                                   "--cpu-counters")
         self.assert_as_documented([plain, counted, pool, simulated, paced])
-        self.assertTrue(paced["results"][1]["cpu"] or any("--cpu-counters has no" in r for r in paced["remarks"]), paced["remarks"])
+        self.assertTrue(paced["results"][1]["cpu"] or any("--cpu-counters has no" in r for r in paced["remarks"]),
+                        paced["remarks"])
 
     def test_counters_of_optane_are_those_of_the_phase(self):
         pool = ("--index", "cceh", "--operations", "1k", "--phases", "read", "--medium", "pmem:" + self.file("p"))
@@ -51,7 +56,8 @@ class Results(ProgramTest):
         self.assertEqual([r["modules"] for r in dram["results"]], [None, None])
 
     def test_counters_of_optane_that_are_not_there_are_one_note(self):
-        pool = ("--index", "cceh,fast_fair", "--operations", "1k", "--phases", "read", "--medium", "pmem:" + self.file("p"))
+        pool = ("--index", "cceh,fast_fair", "--operations", "1k", "--phases", "read", "--medium",
+                "pmem:" + self.file("p"))
         for program, said in (("echo 'Error: no rights'; exit 1", "ipmctl failed: Error: no rights"),
                               ("echo 'No modules.'", "ipmctl printed none for each module, but 'No modules.'"),
                               ("echo '---DimmID=0x0001---'; echo '   MediaReads=0x1'", "printed none for each module")):
@@ -63,19 +69,21 @@ class Results(ProgramTest):
                 self.assertIn(said, self.assert_works("doctor").stdout)
         with mock.patch.dict(os.environ, self.with_modules() | {"PATH": "/nowhere"}):
             document, _ = self.results_of(*pool)
-            self.assertIn("media counters of Optane are not read: ipmctl is not on PATH; install package ipmctl", document["remarks"])
+            self.assertIn("media counters of Optane are not read: ipmctl is not on PATH; install package ipmctl",
+                          document["remarks"])
 
     def test_histograms_are_files_of_each_phase(self):
         folder = self.file("histograms")
         for medium in ("dram", "simulated:aep"):
-            document, _ = self.results_of("--index", "cache(cceh)", "--medium", medium, "--phases", "read,insert", "--repeat", "2",
-                                          "--operations", "2k", "--histograms", folder)
+            document, _ = self.results_of("--index", "cache(cceh)", "--medium", medium, "--phases", "read,insert",
+                                          "--repeat", "2", "--operations", "2k", "--histograms", folder)
             found = sorted(os.listdir(folder))
             self.assertEqual(len(found), len(document["results"]), found)
             self.assertIn("cache_cceh_.read.1-threads.repeat-2.hgrm", found)
             with open(os.path.join(folder, "cache_cceh_.read.1-threads.repeat-2.hgrm"), encoding="utf-8") as f:
                 count = int(re.search(r"Total count    = +(\d+)", f.read())[1])
-            samples = [r["latency_ns"]["samples"] for r in document["results"] if r["phase"] == "read" and r["repeat"] == 2]
+            samples = [r["latency_ns"]["samples"] for r in document["results"] if r["phase"] == "read"
+                       and r["repeat"] == 2]
             self.assertEqual([count], samples)
             shutil.rmtree(folder)
 
@@ -125,7 +133,8 @@ class Results(ProgramTest):
         self.assertRegex(table.splitlines()[2], "media B read +media B written")
 
     def test_where_the_bytes_are(self):
-        document, _ = self.results_of("--index", "cceh,std_map", "--medium", "pmem:" + self.file("p"), "--phases", "read")
+        document, _ = self.results_of("--index", "cceh,std_map", "--medium", "pmem:" + self.file("p"), "--phases",
+                                      "read")
         on_pool, in_dram = document["results"][0], document["results"][1]
         self.assertEqual(on_pool["medium"], "pmem:" + self.file("p.cceh"))
         self.assertGreater(on_pool["bytes_per_key"]["pm"], 16)
@@ -136,7 +145,8 @@ class Results(ProgramTest):
         indexes = there("cceh", "fp_tree", "std_map", "tbb_hash")
         for pages, told in (("4K", "4 KB pages"), ("2M", "2 MB pages")):
             path = self.file("r.json")
-            table = self.assert_works("bench", "--quiet", "--index", ",".join(indexes), "--medium", "pmem:" + self.file("p"),
+            table = self.assert_works("bench", "--quiet", "--index", ",".join(indexes), "--medium",
+                                      "pmem:" + self.file("p"),
                                       "--records", "200k", "--operations", "20k", "--phases", "read", "--pages", pages,
                                       "--json", path).stdout
             with open(path, encoding="utf-8") as f:
@@ -157,15 +167,16 @@ class Results(ProgramTest):
         self.assertEqual({r["huge_page_share"] for r in simulated["results"]}, {None})
 
     def test_the_benchmarks_own_time_is_beside_each_figure(self):
-        document, table = self.results_of("--index", "cceh,null_index", "--phases", "read,insert,erase", "--threads", "1,2",
-                                          "--reopen", "--medium", "pmem:" + self.file("p"))
+        document, table = self.results_of("--index", "cceh,null_index", "--phases", "read,insert,erase", "--threads",
+                                          "1,2", "--reopen", "--medium", "pmem:" + self.file("p"))
         for r in document["results"]:
             with self.subTest(index=r["index"], phase=r["phase"]):
                 if r["phase"] == "reopen":
                     self.assertIsNone(r["driver_ns"])
                     continue
                 self.assertGreater(r["driver_ns"], 0)
-                same = {o["driver_ns"] for o in document["results"] if (o["phase"], o["threads"]) == (r["phase"], r["threads"])}
+                same = {o["driver_ns"] for o in document["results"]
+                        if (o["phase"], o["threads"]) == (r["phase"], r["threads"])}
                 self.assertEqual(same, {r["driver_ns"]}, "one figure for each phase and number of threads")
         self.assertRegex(table.splitlines()[2], " driver ")
         self.assertIn("note: driver is what the benchmark itself takes", table)
@@ -175,9 +186,9 @@ class Results(ProgramTest):
 
     def test_more_threads_than_cores_make_an_emulation_invalid(self):
         path = self.file("r.json")
-        done = self.assert_fails(3, ["2 of 4 measurements are INVALID", "fewer --threads"], "bench", "--quiet", "--index",
-                                 "cceh,std_map", "--threads", "64", "--phases", "read", "--medium", "emulated:dram",
-                                 "--records", "5k", "--operations", "5k", "--json", path)
+        done = self.assert_fails(3, ["2 of 4 measurements are INVALID", "fewer --threads"], "bench", "--quiet",
+                                 "--index", "cceh,std_map", "--threads", "64", "--phases", "read", "--medium",
+                                 "emulated:dram", "--records", "5k", "--operations", "5k", "--json", path)
         with open(path, encoding="utf-8") as f:
             document = json.load(f)
         self.assertIn("64 threads share", " ".join(document["remarks"]))
@@ -205,7 +216,8 @@ class Results(ProgramTest):
     def test_every_workload_is_right_on_every_index(self):
         workloads = [w for letter in "abcdef" for w in ("--workload", f"ycsb-{letter}")]
         indexes = there("cceh", "fast_fair", "tbb_hash", "std_map", "pmdk_hash", "pmdk_skiplist", "pmdk_radix")
-        document, _ = self.results_of("--index", ",".join(indexes), "--medium", "pmem:" + self.file("p"), "--threads", "1,2", "--verify", *workloads)
+        document, _ = self.results_of("--index", ",".join(indexes), "--medium", "pmem:" + self.file("p"), "--threads",
+                                      "1,2", "--verify", *workloads)
         self.assertEqual({r["wrong_answers"] for r in document["results"]}, {0})
         self.assertEqual({s["phase"] for s in document["skipped"]}, {"ycsb-e"})
 

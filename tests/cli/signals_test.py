@@ -60,9 +60,10 @@ class Signals(ProgramTest):
             self.assert_ends(number, self.has_children, "verify", "--index", "cceh", "--crashes", "--budget", "60")
 
     def test_a_dump_leaves_no_unfinished_file(self):
-        self.assert_works("bench", "--index", "fast_fair", "--records", "300k", "--operations", "1k", "--phases", "read",
-                          "--medium", "pmem:" + self.file("p"), "--keep", "--quiet")
-        self.assert_ends(signal.SIGTERM, lambda program: len(os.listdir(self.folder)) > 1, "pool", "dump", self.file("p"),
+        self.assert_works("bench", "--index", "fast_fair", "--records", "300k", "--operations", "1k", "--phases",
+                          "read", "--medium", "pmem:" + self.file("p"), "--keep", "--quiet")
+        self.assert_ends(signal.SIGTERM, lambda program: len(os.listdir(self.folder)) > 1, "pool", "dump",
+                         self.file("p"),
                          "--output", self.file("entries.txt"))
         self.assertEqual(os.listdir(self.folder), ["p"])
 
@@ -76,8 +77,8 @@ class Signals(ProgramTest):
 
     def test_a_signal_that_is_ignored_stays_so(self):
         """As nohup starts a program."""
-        with subprocess.Popen([PMLAB, "bench", "--index", "cceh", "--records", "1k", "--seconds", "1", "--phases", "read",
-                               "--medium", "pmem:" + self.file("p"), "--quiet"], stdout=subprocess.DEVNULL,
+        with subprocess.Popen([PMLAB, "bench", "--index", "cceh", "--records", "1k", "--seconds", "1", "--phases",
+                               "read", "--medium", "pmem:" + self.file("p"), "--quiet"], stdout=subprocess.DEVNULL,
                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as program:
             self.assertTrue(until(lambda: os.listdir(self.folder)))
             os.kill(program.pid, signal.SIGHUP)

@@ -12,7 +12,8 @@ DEVICES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "
 class Simulated(ProgramTest):
     def results_of(self, *arguments, medium="simulated:aep", **more):
         path = self.file("r.json")
-        done = subprocess.run([os.path.abspath(PMLAB), "bench", "--medium", medium, "--json", path, "--quiet", *arguments],
+        done = subprocess.run([os.path.abspath(PMLAB), "bench", "--medium", medium, "--json", path, "--quiet",
+                               *arguments],
                               capture_output=True, text=True, timeout=280, check=False, **more)
         self.assertEqual(done.returncode, 0, f"{arguments}\n{done.stdout}\n{done.stderr}")
         with open(path, encoding="utf-8") as f:
@@ -50,7 +51,8 @@ class Simulated(ProgramTest):
             with self.subTest(index=index):
                 alone = self.figures_of(index, 4, "--index", index, "--threads", "4")
                 self.assertEqual(alone, self.figures_of(index, 4, "--index", index, "--threads", "4", "--verify"))
-                self.assertEqual(alone, self.figures_of(index, 4, "--index", f"fast_fair,{index},woart", "--threads", "1,4"))
+                self.assertEqual(alone, self.figures_of(index, 4, "--index", f"fast_fair,{index},woart", "--threads",
+                                                        "1,4"))
                 for name in ("a", "a" * 24):
                     copy = self.file(f"{name}.toml")
                     shutil.copy(profile, copy)
@@ -59,13 +61,15 @@ class Simulated(ProgramTest):
 
     def test_scans_are_the_same_with_a_check_of_answers(self):
         same = ["--index", "fast_fair", "--records", "5k", "--operations", "2k", "--phases", "scan", "--threads", "2"]
-        self.assertEqual(*([r["latency_ns"] for r in self.results_of(*same, *more)["results"]] for more in ([], ["--verify"])))
+        self.assertEqual(*([r["latency_ns"] for r in self.results_of(*same, *more)["results"]]
+                           for more in ([], ["--verify"])))
 
     def test_each_repeat_has_a_layout_of_its_own(self):
         """That is repeatable: a run may begin with any."""
         same = ("cceh", 2, "--index", "cceh,fp_tree", "--threads", "2")
         three = self.figures_of(*same, "--repeat", "3")
-        by_repeat = [[{k: v for k, v in r.items() if k != "repeat"} for r in three if r["repeat"] == n] for n in (1, 2, 3)]
+        by_repeat = [[{k: v for k, v in r.items() if k != "repeat"} for r in three if r["repeat"] == n]
+                     for n in (1, 2, 3)]
         self.assertEqual(len({json.dumps(figures) for figures in by_repeat}), 3)
         third = [{k: v for k, v in r.items() if k != "repeat"} for r in self.figures_of(*same, "--layout", "3")]
         self.assertEqual(third, by_repeat[2])
@@ -73,8 +77,8 @@ class Simulated(ProgramTest):
     def test_a_layout_draws_other_keys(self):
         """All answers are right in it, and absent keys are absent."""
         document = self.results_of("--index", "fp_tree", "--records", "3k", "--operations", "3k", "--phases",
-                                   "read,absent,insert,erase,scan", "--workload", "ycsb-d", "--distribution", "sequential",
-                                   "--layout", "7", "--verify")
+                                   "read,absent,insert,erase,scan", "--workload", "ycsb-d", "--distribution",
+                                   "sequential", "--layout", "7", "--verify")
         self.assertEqual({r["wrong_answers"] for r in document["results"] if r["phase"] != "reopen"}, {0})
         self.assertEqual(document["options"]["layout"], 7)
 
@@ -87,20 +91,22 @@ class Simulated(ProgramTest):
     def test_latencies_are_those_of_all_operations(self):
         """One thread spends time on operations alone, so their mean is the reciprocal of the throughput."""
         for indexes in ("cceh", "cceh,fast_fair"):
-            read = next(r for r in self.results_of("--index", indexes, "--records", "50k", "--operations", "50k", "--phases",
-                                                   "read")["results"] if r["phase"] == "read")
+            read = next(r for r in self.results_of("--index", indexes, "--records", "50k", "--operations", "50k",
+                                                   "--phases", "read")["results"] if r["phase"] == "read")
             self.assertAlmostEqual(read["latency_ns"]["mean"] * read["throughput_ops_per_s"] / 1e9, 1, delta=.05)
 
     def test_the_bytes_of_the_media_are_those_of_the_devices_granules(self):
-        """50k records are 1.3 MB at least, beyond the caches that a core would have to itself, and caches keep lines."""
+        """50k records are 1.3 MB at least, beyond the caches that a core would have to itself, and caches keep
+        lines."""
         written = {}
         for profile, granule in (("aep", 256), ("classic", 64)):
-            document = self.results_of("--index", "cceh,fp_tree,std_map", "--records", "50k", "--operations", "20k", "--phases",
-                                       "read,insert,erase,reopen", medium=f"simulated:{profile}")
+            document = self.results_of("--index", "cceh,fp_tree,std_map", "--records", "50k", "--operations", "20k",
+                                       "--phases", "read,insert,erase,reopen", medium=f"simulated:{profile}")
             of = {(r["index"], r["phase"]): r["media_bytes"] for r in document["results"]}
             self.assertTrue(all(of["std_map", phase] is None for phase in ("load", "read", "insert")))
             for index in ("cceh", "fp_tree"):
-                self.assertEqual({of[index, phase]["granule"] for phase in ("read", "insert", "erase", "reopen")}, {granule})
+                self.assertEqual({of[index, phase]["granule"] for phase in ("read", "insert", "erase", "reopen")},
+                                 {granule})
                 for phase in ("load", "insert", "erase"):
                     self.assertGreaterEqual(of[index, phase]["written"], .95 * granule, (index, phase))
                 written[profile, index] = of[index, "insert"]["written"]
@@ -115,7 +121,8 @@ class Simulated(ProgramTest):
 
     def test_of_a_hybrid_the_half_in_dram_costs_the_device_nothing(self):
         def of(index):
-            document = self.results_of("--index", index, "--records", "20k", "--operations", "10k", "--phases", "insert")
+            document = self.results_of("--index", index, "--records", "20k", "--operations", "10k", "--phases",
+                                       "insert")
             return next(r["media_bytes"]["written"] for r in document["results"] if r["phase"] == "insert")
         alone = of("cceh")
         self.assertAlmostEqual(of("hybrid(hash=cceh@pmem,tree=fast_fair@dram,update=sync)") / alone, 1, delta=.15)
@@ -135,13 +142,15 @@ class Simulated(ProgramTest):
                 self.assertEqual(eadr["persists"]["fences"], adr["persists"]["fences"], (index, phase))
                 self.assertLess(eadr["latency_ns"]["mean"], .9 * adr["latency_ns"]["mean"], (index, phase))
                 self.assertAlmostEqual(may_fail["throughput_ops_per_s"] / adr["throughput_ops_per_s"], 1, delta=.005)
-                self.assertEqual(plain[index, phase, 1], adr["throughput_ops_per_s"], "without the option it is the profile's")
+                self.assertEqual(plain[index, phase, 1], adr["throughput_ops_per_s"],
+                                 "without the option it is the profile's")
         done = self.assert_works("bench", "--quiet", "--medium", "simulated:aep", *same, "--persistence", "adr,eadr")
         self.assertRegex(done.stdout, r"insert of cceh with 1 thread: \d+ ns on average under adr, \d+ under eadr: -\d")
         self.assertRegex(done.stdout, r"threads +phase +persistence +index .* flushes +fences")
 
     def test_a_profile_says_whether_flushes_are_left_out(self):
-        with open(os.path.join(os.path.dirname(__file__), "..", "..", "bench", "devices", "profiles", "aep.toml"), "rb") as f:
+        with open(os.path.join(os.path.dirname(__file__), "..", "..", "bench", "devices", "profiles", "aep.toml"),
+                  "rb") as f:
             path = self.write("saved.toml", b'persistence = "gpf"\n' + f.read())
         document = self.results_of("--index", "cceh,hybrid_index", "--records", "2k", "--operations", "2k", "--phases",
                                    "insert", medium="simulated:" + path)
@@ -156,9 +165,9 @@ class Simulated(ProgramTest):
         self.assertLess(rates["std_map", "insert", 8], 1.5 * rates["std_map", "insert", 2])
 
     def test_thirty_two_threads_give_right_answers(self):
-        document = self.results_of("--index", ",".join(there("cceh", "fast_fair", "tbb_hash")), "--records", "20k", "--operations", "20k",
-                                   "--threads", "32", "--verify", "--reopen", "--workload", "ycsb-a", "--phases",
-                                   "read,absent,update,insert,erase")
+        document = self.results_of("--index", ",".join(there("cceh", "fast_fair", "tbb_hash")), "--records", "20k",
+                                   "--operations", "20k", "--threads", "32", "--verify", "--reopen", "--workload",
+                                   "ycsb-a", "--phases", "read,absent,update,insert,erase")
         self.assertEqual({r["wrong_answers"] for r in document["results"]}, {0})
         self.assertEqual(document["remarks"], [])
         self.assertIsNone(document["failure"])
@@ -179,7 +188,8 @@ class Simulated(ProgramTest):
         self.assertGreater(machine["simulation"]["core_to_core_ns"], machine["simulation"]["last_level_ns"])
 
     def test_a_profile_of_ones_own(self):
-        with open(os.path.join(os.path.dirname(__file__), "..", "..", "bench", "devices", "profiles", "aep.toml"), "rb") as f:
+        with open(os.path.join(os.path.dirname(__file__), "..", "..", "bench", "devices", "profiles", "aep.toml"),
+                  "rb") as f:
             path = self.write("mine.toml", f.read())
         self.results_of("--index", "cceh", "--records", "1000", "--operations", "1000", medium="simulated:" + path)
 
@@ -197,7 +207,8 @@ class Simulated(ProgramTest):
         for index in there("pmdk_hash"):
             bad([index, "pmem:PATH"], "--index", index, "--medium", "simulated:aep")
         bad(["128 threads", "127"], "--index", "cceh", "--medium", "simulated:aep", "--threads", "1,128")
-        bad(["--seconds", "virtual", "give --operations"], "--index", "cceh", "--medium", "simulated:aep", "--seconds", "1")
+        bad(["--seconds", "virtual", "give --operations"], "--index", "cceh", "--medium", "simulated:aep", "--seconds",
+            "1")
         bad(["--emulation-scale"], "--index", "cceh", "--medium", "simulated:aep", "--emulation-scale", "2")
 
     def test_a_memory_that_is_too_small(self):

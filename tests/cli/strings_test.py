@@ -20,12 +20,14 @@ class Strings(ProgramTest):
         self.write("lines.txt", b"\n".join(b"usr/share/doc/lib%d/copyright" % i for i in range(700)))
         for keys in ("binary", "binary,bytes=8", "binary,bytes=200", "decimal", self.file("lines.txt")):
             with self.subTest(keys=keys):
-                self.run_checked(",".join(f"strings({words},keys={keys})" for words in ("fast_fair", "cceh", "woart", "woart,form=trie")),
+                self.run_checked(",".join(f"strings({words},keys={keys})"
+                                          for words in ("fast_fair", "cceh", "woart", "woart,form=trie")),
                                  "--threads", "2")
 
     def test_over_trees_lists_caches_and_hybrids_with_blobs_in_pools(self):
         index = ",".join(f"strings({words},values=blobs)"
-                         for words in ("level_hashing", "fp_tree", "skip_list", "skip_list_pm", "cache(cceh)", "hybrid_index_plus", "woart"))
+                         for words in ("level_hashing", "fp_tree", "skip_list", "skip_list_pm", "cache(cceh)",
+                                       "hybrid_index_plus", "woart"))
         output, results = self.run_checked(index, "--medium", "pmem:" + self.file("pool"), "--reopen",
                                            "--phases", "read,absent,update,insert,erase")
         self.assertIn("reopen", output)
@@ -34,7 +36,8 @@ class Strings(ProgramTest):
         self.assertEqual(os.listdir(self.folder), ["r.json"])
 
     def test_workloads_on_an_emulated_device(self):
-        done = pmlab("bench", "--index", "strings(fast_fair)", *SMALL, "--medium", "emulated:aep", "--workload", "ycsb-e")
+        done = pmlab("bench", "--index", "strings(fast_fair)", *SMALL, "--medium", "emulated:aep", "--workload",
+                     "ycsb-e")
         # Every answer is right, also where a busy machine is too slow for the device.
         if done.returncode != 0:
             self.assertEqual(done.returncode, 3, done.stderr)

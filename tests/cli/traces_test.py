@@ -64,14 +64,16 @@ class Traces(ProgramTest):
         trace = self.write("trace", b"INSERT 1\nREAD 1\n")
         self.traced("--index", "cceh", "--trace", trace, "--trace-format", "index-microbench")
         self.assert_fails(2, [trace + ":1"], "bench", "--index", "cceh", "--trace", trace, "--trace-format", "twitter")
-        self.assert_fails(2, ["did you mean twitter?"], "bench", "--index", "cceh", "--trace", trace, "--trace-format", "twiter")
+        self.assert_fails(2, ["did you mean twitter?"], "bench", "--index", "cceh", "--trace", trace, "--trace-format",
+                          "twiter")
         self.assert_fails(2, ["--trace-format", "--trace"], "bench", "--index", "cceh", "--trace-format", "twitter")
 
     def test_pipes(self):
         command = f"{PMLAB} bench --quiet --index cceh --trace <(printf 'INSERT 1\\nREAD 1\\n')"
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        done = subprocess.run(["bash", "-c", command + " --medium simulated:aep"], capture_output=True, text=True, check=False)
+        done = subprocess.run(["bash", "-c", command + " --medium simulated:aep"], capture_output=True, text=True,
+                              check=False)
         self.assertEqual(done.returncode, 2)
         self.assertIn("is a pipe or a device", done.stderr)
 
@@ -82,7 +84,8 @@ class Traces(ProgramTest):
         for words in (("bench", "--index", keys), ("bench", "--index", keys, "--medium", "simulated:aep"),
                       ("bench", "--index", "cceh", "--medium", "simulated:" + pipe),
                       ("bench", "--index", "cceh", "--medium", "emulated:" + pipe),
-                      ("stores", "pairs", "--store", "kv_ssd", "--medium", "simulated:aep", "--device", "simulated:" + pipe),
+                      ("stores", "pairs", "--store", "kv_ssd", "--medium", "simulated:aep", "--device",
+                       "simulated:" + pipe),
                       ("bench", "--index", "cceh", "--medium", "simulated:aep", "--trace", pipe)):
             with self.subTest(words=words):
                 self.assert_fails(2, [pipe, "is a pipe or a device"], *words, "--quiet")
@@ -102,27 +105,32 @@ class Traces(ProgramTest):
             for form, packed in (("gz", gzip.compress(filling * block) * 64),
                                  ("xz", lzma.compress(filling * block, preset=0) * 64)):
                 bomb = self.write(f"bomb.{form}", packed)
-                for words in (("bench", "--index", "cceh", "--trace", bomb), ("bench", "--index", f"strings(cceh,keys={bomb})")):
+                for words in (("bench", "--index", "cceh", "--trace", bomb),
+                              ("bench", "--index", f"strings(cceh,keys={bomb})")):
                     with self.subTest(filling=filling, form=form, words=words):
-                        done = subprocess.run([PMLAB, *words], capture_output=True, text=True, timeout=300, check=False, preexec_fn=limited)
+                        done = subprocess.run([PMLAB, *words], capture_output=True, text=True, timeout=300, check=False,
+                                              preexec_fn=limited)
                         self.assertEqual(done.returncode, 2, done.stderr)
                         self.assertRegex(done.stderr, f"pmlab: error: {bomb}:[0-9]+: .*({said}|bytes)")
         bomb = self.write("bomb.gz", gzip.compress(b"\0" * block) * 64)
         self.assert_fails(2, [bomb, "line 1 has a zero byte"], "pool", "load", self.file("new.pool"), bomb)
         self.assertFalse(os.path.exists(self.file("new.pool")))
         comments = self.write("lines.gz", gzip.compress(b"x\n" * (block // 2)) * 64)
-        self.assert_fails(2, [comments + ":1048577", "are no operation"], "bench", "--index", "cceh", "--trace", comments)
+        self.assert_fails(2, [comments + ":1048577", "are no operation"], "bench", "--index", "cceh", "--trace",
+                          comments)
 
     def test_files_of_keys_in_every_form_are_the_same_keys(self):
         keys = [b"key%d" % i for i in range(500)]
         text = b"\n".join(keys) + b"\n"
         entries = set()
-        for name, content in (("lf.txt", text), ("crlf.txt", text.replace(b"\n", b"\r\n")), ("cr.txt", text.replace(b"\n", b"\r")),
+        for name, content in (("lf.txt", text), ("crlf.txt", text.replace(b"\n", b"\r\n")),
+                              ("cr.txt", text.replace(b"\n", b"\r")),
                               ("zero.txt", text.replace(b"\n", b"\0")), ("mark.txt", b"\xef\xbb\xbf" + text),
-                              ("packed.gz", gzip.compress(text)), ("packed.xz", lzma.compress(text)), ("cut.txt", text[:-1])):
+                              ("packed.gz", gzip.compress(text)), ("packed.xz", lzma.compress(text)),
+                              ("cut.txt", text[:-1])):
             path = self.write(name, content)
-            done = self.assert_works("bench", "--quiet", "--index", f"strings(cceh,keys={path})", "--records", "1k", "--operations", "1k", "--phases", "read",
-                                     "--verify", "--json", "-")
+            done = self.assert_works("bench", "--quiet", "--index", f"strings(cceh,keys={path})", "--records", "1k",
+                                     "--operations", "1k", "--phases", "read", "--verify", "--json", "-")
             document = json.loads(done.stdout)
             entries.add((document["results"][0]["entries"], document["results"][0]["bytes_per_key"]["dram"]))
         self.assertEqual(len(entries), 1, entries)
@@ -132,7 +140,8 @@ class Traces(ProgramTest):
             return ("bench", "--quiet", "--index", f"strings(cceh,keys={self.write(name, content)})", "--records", "1k",
                     "--operations", "1k", "--phases", "read")
         done = self.assert_works(*bench(b"a\n\nb\na\n"))
-        self.assertIn(f"of the 4 lines of {self.file('keys.txt')}, 1 are empty and 1 are there before: 2 keys", done.stdout)
+        self.assertIn(f"of the 4 lines of {self.file('keys.txt')}, 1 are empty and 1 are there before: 2 keys",
+                      done.stdout)
         self.assert_fails(2, ["keys.txt:2", "control characters"], *bench(b"a\nb\x01c\nd\n"))
         self.assert_fails(2, ["keys.txt:2", "bytes"], *bench(b"a\n" + b"x" * 70_000 + b"\n"))
         self.assert_fails(2, ["keys.txt", "no lines"], *bench(b""))
@@ -148,7 +157,8 @@ class Traces(ProgramTest):
         empty = self.write("empty", b"")
         self.assert_fails(2, [empty], "bench", "--index", "cceh", "--trace", empty)
         scans = self.write("scans", b"INSERT 1\nSCAN 1 10\n")
-        self.assert_fails(2, [scans, "(index-microbench)", "1 scans", "grep -v"], "bench", "--index", "cceh", "--trace", scans)
+        self.assert_fails(2, [scans, "(index-microbench)", "1 scans", "grep -v"], "bench", "--index", "cceh", "--trace",
+                          scans)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,8 @@ class ClusterTest(ProgramTest):
 
 class Shards(ClusterTest):
     def words(self, *more):
-        return ["run", self.file("small.toml"), "hybrid_restart", "--scale", "smoke", "--pools", self.folder, "--quiet", *more]
+        return ["run", self.file("small.toml"), "hybrid_restart", "--scale", "smoke", "--pools", self.folder, "--quiet",
+                *more]
 
     @classmethod
     def setUpClass(cls):
@@ -91,7 +92,8 @@ class Shards(ClusterTest):
     def test_cells_with_a_real_clock_are_in_one_shard(self):
         text = experiment().replace('"simulated:classic"', '"dram", "pmem:{pool}"')
         self.write("clock.toml", text.encode())
-        planned = [self.assert_works("run", self.file("clock.toml"), "--dry-run", "--shard", f"{n}/{SHARDS}").stdout.splitlines()
+        planned = [self.assert_works("run", self.file("clock.toml"), "--dry-run", "--shard",
+                                     f"{n}/{SHARDS}").stdout.splitlines()
                    for n in range(1, SHARDS + 1)]
         self.assertEqual(sum(map(len, planned)), 12)
         self.assertEqual(sum(any("simulated" not in line for line in lines) for lines in planned), 1)
@@ -121,7 +123,8 @@ class Shards(ClusterTest):
         cell = self.read("shard2", "manifest.json")["runs"][0]["name"]
         self.refused(["two builds: commit", "'abc'"], *changed(lambda d: d["machine"].update(commit="abc")))
         self.refused(["two builds: compiler"], *changed(lambda d: d["machine"].update(compiler="icc")))
-        self.refused([f"cell {cell}", "of another build, commit abc"], *changed(lambda d: d["runs"][0].update(commit="abc")))
+        self.refused([f"cell {cell}", "of another build, commit abc"],
+                     *changed(lambda d: d["runs"][0].update(commit="abc")))
         self.refused(["of scale smoke", "of scale full"], *changed(lambda d: d.update(scale="full")))
         self.refused(["manifest.json is of schema 2"], *changed(lambda d: d.update(schema=2)))
         self.refused([f"{cell}.json is of schema 7"], *changed(lambda d: d.update(schema=7), f"raw/{cell}.json"))
@@ -141,13 +144,17 @@ class Shards(ClusterTest):
         self.refused(["holds no manifest.json"], *self.names, "empty")
         self.assert_fails(2, ["no folders to merge"], "merge", "--out", self.file("x"))
         self.assert_fails(2, ["no folder for the result"], "merge", self.file("shard1"))
-        self.assert_fails(2, ["shard1 is there already"], "merge", *map(self.file, self.names), "--out", self.file("shard1"))
+        self.assert_fails(2, ["shard1 is there already"], "merge", *map(self.file, self.names), "--out",
+                          self.file("shard1"))
 
     def test_real_clocks_of_several_machines(self):
-        self.write("clock.toml", experiment(records=["300"]).replace('"simulated:aep", "simulated:classic"', '"dram"').encode())
-        cells = [line.split(":")[0] for line in self.assert_works("run", self.file("clock.toml"), "--dry-run").stdout.splitlines()]
+        self.write("clock.toml", experiment(records=["300"]).replace('"simulated:aep", "simulated:classic"',
+                                                                     '"dram"').encode())
+        cells = [line.split(":")[0] for line in self.assert_works("run", self.file("clock.toml"),
+                                                                  "--dry-run").stdout.splitlines()]
         for name, cell in zip(("here", "there"), cells, strict=True):
-            self.assert_works("run", self.file("clock.toml"), "--scale", "smoke", "--cell", cell, "--quiet", "--out", self.file(name))
+            self.assert_works("run", self.file("clock.toml"), "--scale", "smoke", "--cell", cell, "--quiet", "--out",
+                              self.file(name))
         self.assertEqual(self.merge("here", "there", out="one").stdout.count("note: "),
                          self.merge(*self.names, out="simulated").stdout.count("note: "), "one machine is no caveat")
 
@@ -164,7 +171,8 @@ class Shards(ClusterTest):
             self.assertIn("<dt>Started</dt>", text, "a real clock's figures have a date")
         self.change("there/manifest.json", lambda d: d["hosts"]["node7"].update(cpu="Another"))
         self.refused(["ran on different machines", "node7 (cpu 'Another')", "--other-machines"], "here", "there")
-        self.assertIn("ran on different machines", self.merge("here", "there", out="all", more=["--other-machines"]).stdout)
+        self.assertIn("ran on different machines", self.merge("here", "there", out="all",
+                                                              more=["--other-machines"]).stdout)
 
     def test_a_worker_with_a_full_disk_loses_nothing(self):
         script = """
@@ -175,7 +183,8 @@ class Shards(ClusterTest):
             "$2" run "$1/small.toml" --scale smoke --out "$1/worker/out" --quiet --resume || exit 1
         """
         os.makedirs(self.file("worker"))
-        done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", self.folder, PMLAB],
+        done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", self.folder,
+                               PMLAB],
                               capture_output=True, text=True, check=False, timeout=120)
         if done.returncode == 77 or "unshare: " in done.stderr:
             self.skipTest("no tmpfs may be mounted here")
@@ -195,18 +204,20 @@ class Shards(ClusterTest):
         self.assertEqual(before, {name: contents(self.file(name)) for name in self.names})
 
     def test_bad_shards_and_cells(self):
-        for text, parts in (("5/4", ["no shard 5/4", "4/4"]), ("0/4", ["no shard 0/4"]), ("3", ["'3' is no shard", "3/64"]),
+        for text, parts in (("5/4", ["no shard 5/4", "4/4"]), ("0/4", ["no shard 0/4"]),
+                            ("3", ["'3' is no shard", "3/64"]),
                             ("1/0", ["no shard 1/0"]), ("-1/4", ["is no shard"])):
             self.assert_fails(2, parts, *self.words(f"--shard={text}", "--out", self.file("x")))
-        self.assert_fails(2, ["no cell 'small/x'", "did you mean small/"], *self.words("--cell", "small/x", "--dry-run"))
+        self.assert_fails(2, ["no cell 'small/x'", "did you mean small/"],
+                          *self.words("--cell", "small/x", "--dry-run"))
         self.assert_fails(2, ["both choose"], *self.words("--cell", "small/x", "--shard", "1/2"))
 
     def test_a_cell_that_fails_is_in_the_merged_folder_too(self):
         text = experiment(records=["300"]).replace('"simulated:classic"', '"counted:simulated:aep"')
         self.write("failing.toml", text.encode())
         for number in (1, 2):
-            done = pmlab("run", self.file("failing.toml"), "--scale", "smoke", "--shard", f"{number}/2", "--quiet", "--out",
-                         self.file(f"failing{number}"))
+            done = pmlab("run", self.file("failing.toml"), "--scale", "smoke", "--shard", f"{number}/2", "--quiet",
+                         "--out", self.file(f"failing{number}"))
             self.assertEqual(done.returncode, 1, done.stderr)
         done = self.assert_fails(1, ["2 cells failed"], "merge", self.file("failing1"), self.file("failing2"), "--out",
                                  self.file("merged"))
@@ -230,11 +241,13 @@ class Ranges(ClusterTest):
 
     def test_a_killed_range_goes_on_where_it_was_recorded(self):
         self.verify("1..600", "serial", words=["--index", "cceh", "--threads", "4", "--quiet"])
-        words = ["verify", "--index", "cceh", "--threads", "4", "--quiet", "--seeds", "1..600", "--out", self.file("killed")]
+        words = ["verify", "--index", "cceh", "--threads", "4", "--quiet", "--seeds", "1..600", "--out",
+                 self.file("killed")]
         with subprocess.Popen([PMLAB, *words], stdout=subprocess.DEVNULL, start_new_session=True) as running:
             deadline = time.monotonic() + 60
             while running.poll() is None and time.monotonic() < deadline:
-                if os.path.exists(self.file("killed/campaign.json")) and self.read("killed", "campaign.json")["indexes"][0]["done"]:
+                campaign = ("killed", "campaign.json")
+                if os.path.exists(self.file("/".join(campaign))) and self.read(*campaign)["indexes"][0]["done"]:
                     break
                 time.sleep(0.02)
             os.killpg(running.pid, signal.SIGKILL)
@@ -266,10 +279,12 @@ class Ranges(ClusterTest):
         self.change("b/manifest.json", lambda d: d["machine"].update(commit="abc"))
         self.refused(["two builds"], "a", "b")
         os.remove(self.file("b/campaign.json"))
-        self.change("b/manifest.json", lambda d: d["machine"].update(commit=self.read("a", "manifest.json")["machine"]["commit"]))
+        commit = self.read("a", "manifest.json")["machine"]["commit"]
+        self.change("b/manifest.json", lambda d: d["machine"].update(commit=commit))
         self.refused(["b holds no campaign.json"], "a", "b")
         self.write("small.toml", experiment().encode())
-        self.assert_works("run", self.file("small.toml"), "--scale", "smoke", "--shard", "9/9", "--quiet", "--out", self.file("run"))
+        self.assert_works("run", self.file("small.toml"), "--scale", "smoke", "--shard", "9/9", "--quiet", "--out",
+                          self.file("run"))
         self.refused(["is of `pmlab verify", "of `pmlab run`"], "a", "run")
 
     def test_bad_seeds(self):
@@ -277,7 +292,8 @@ class Ranges(ClusterTest):
                             ("1..", ["is no range"]), ("..3", ["is no range"]), ("1..3x", ["is no range"]),
                             ("1..99999999999999999", ["too high"])):
             self.assert_fails(2, parts, "verify", "--index", "cceh", "--seeds", text)
-        self.assert_fails(2, ["--budget has no effect"], "verify", "--index", "cceh", "--seeds", "1..2", "--budget", "3")
+        self.assert_fails(2, ["--budget has no effect"], "verify", "--index", "cceh", "--seeds", "1..2", "--budget",
+                          "3")
         self.assert_fails(2, ["bounded search"], "verify", "--index", "cceh", "--seeds", "1..2", "--search", "bounded")
         self.assert_fails(2, ["--out records a range"], "verify", "--index", "cceh", "--out", self.file("x"))
         self.assert_fails(2, ["--resume goes on"], "verify", "--index", "cceh", "--seeds", "1..2", "--resume")
@@ -290,8 +306,8 @@ class Lasting(ClusterTest):
         self.write("x.json", json.dumps(made).encode())
         program = ("import sys; from pmlab.run.lasting import keep_the_lasting; "
                    "print(keep_the_lasting(sys.argv[1], ['microbench', '--suite', 'a b']))")
-        done = subprocess.run([sys.executable, "-B", "-c", program, self.file("x.json")], capture_output=True, text=True, check=False,
-                              env={**os.environ, "PYTHONPATH": EXPERIMENTS})
+        done = subprocess.run([sys.executable, "-B", "-c", program, self.file("x.json")], capture_output=True,
+                              text=True, check=False, env={**os.environ, "PYTHONPATH": EXPERIMENTS})
         self.assertEqual((done.stdout, done.stderr), ("2026-01-01T00:00:00Z\n", ""))
         made["machine"]["date"] = made["seconds"] = None
         made["options"]["command"] = "pmlab microbench --suite 'a b'"
@@ -305,9 +321,10 @@ class Locks(ClusterTest):
         other = os.open(self.file("out"), os.O_RDONLY)
         self.addCleanup(os.close, other)
         fcntl.flock(other, fcntl.LOCK_EX)
-        self.assert_fails(2, ["another `pmlab run` works in"], "run", self.file("small.toml"), "--out", self.file("out"))
-        self.assert_fails(2, ["another `pmlab verify` works in"], "verify", "--index", "cceh", "--seeds", "1..2", "--out",
+        self.assert_fails(2, ["another `pmlab run` works in"], "run", self.file("small.toml"), "--out",
                           self.file("out"))
+        self.assert_fails(2, ["another `pmlab verify` works in"], "verify", "--index", "cceh", "--seeds", "1..2",
+                          "--out", self.file("out"))
 
 
 class Export(ClusterTest):
@@ -316,7 +333,8 @@ class Export(ClusterTest):
 
     def test_the_plan_has_each_cell_and_each_seed_once(self):
         self.write("small.toml", experiment().replace('"simulated:classic"', '"dram", "pmem:{pool}"').encode())
-        self.assert_works(*self.export(self.file("small.toml"), "--campaign", "--index cceh --threads 4 --seeds 3..21", "--ranges", "4"))
+        self.assert_works(*self.export(self.file("small.toml"), "--campaign", "--index cceh --threads 4 --seeds 3..21",
+                                       "--ranges", "4"))
         plan = self.read("jobs", "plan.json")
         self.assertEqual(len(plan["cells"]), 4)
         self.assertEqual(len(plan["clocked"]["cells"]), 8)
@@ -338,7 +356,8 @@ class Export(ClusterTest):
         self.assert_fails(2, ["no folder for the Snakefile"], "run", "--export", "snakemake")
         self.assert_fails(2, ["has no seeds"], *self.export("--campaign", "--index cceh"))
         self.assert_fails(2, ["--out, which each job"], *self.export("--campaign", "--index cceh --seeds 1..2 --out x"))
-        self.assert_fails(2, ["'x' is no number of jobs"], *self.export("--campaign", "--index cceh --seeds 1..2", "--ranges", "x"))
+        self.assert_fails(2, ["'x' is no number of jobs"], *self.export("--campaign", "--index cceh --seeds 1..2",
+                                                                        "--ranges", "x"))
         self.assert_fails(2, ["--campaign is for jobs"], "run", "--campaign", "--index cceh")
         done = pmlab(*self.export("--campaign", "--index ceh --seeds 1..2"))
         self.assertEqual(done.returncode, 2)

@@ -76,7 +76,8 @@ class Slurm:
         deadline = time.monotonic() + _PATIENCE
         while not is_so():
             if time.monotonic() > deadline:
-                logs = "\n".join(f"{p.name}: {p.read_text(errors='replace')[-2000:]}" for p in self.folder.glob("*.[lo][ou][gt]"))
+                logs = "\n".join(f"{p.name}: {p.read_text(errors='replace')[-2000:]}"
+                                 for p in self.folder.glob("*.[lo][ou][gt]"))
                 raise RuntimeError(f"no {what} within {_PATIENCE} s\n{logs}")
             time.sleep(0.1)
 
@@ -95,9 +96,9 @@ class Slurm:
             host=socket.gethostname().split(".")[0], folder=self.folder, user=pwd.getpwuid(os.getuid()).pw_name,
             controller_port=_free_port(), node_port=_free_port(), cpus=self._cpus, megabytes=self._megabytes))
         try:
-            self._start("munged", "--foreground", "--force", f"--socket={self.folder}/munge.socket", f"--key-file={key}",
-                        f"--pid-file={self.folder}/munged.pid", f"--log-file={self.folder}/munged.log",
-                        f"--seed-file={self.folder}/munged.seed")
+            self._start("munged", "--foreground", "--force", f"--socket={self.folder}/munge.socket",
+                        f"--key-file={key}", f"--pid-file={self.folder}/munged.pid",
+                        f"--log-file={self.folder}/munged.log", f"--seed-file={self.folder}/munged.seed")
             self._wait("munged", (self.folder / "munge.socket").exists)
             self._start("slurmctld", "-D", "-i")
             self._start("slurmd", "-D")

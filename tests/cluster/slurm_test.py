@@ -1,5 +1,5 @@
-"""slurm_test.py PROGRAM: real workers, a real Slurm and a real Snakemake. Whatever is killed, the merged results are byte
-for byte those of one machine. Minutes; needs slurmctld, slurmd, slurm-client, munge and snakemake of Debian."""
+"""slurm_test.py PROGRAM: real workers, a real Slurm and a real Snakemake. Whatever is killed, the merged results are
+byte for byte those of one machine. Minutes; needs slurmctld, slurmd, slurm-client, munge and snakemake of Debian."""
 import json
 import os
 import pathlib
@@ -75,7 +75,8 @@ class OnSlurm(Cluster):
                                f"--output={self.folder}/{name}.%j.log", f"--wrap={shlex.join(map(str, words))}").strip()
 
     def state(self, job):
-        return next((w.split("=")[1] for w in self.slurm.said("scontrol", "show", "job", job).split() if w.startswith("JobState=")),
+        return next((w.split("=")[1] for w in self.slurm.said("scontrol", "show", "job", job).split()
+                     if w.startswith("JobState=")),
                     "")
 
     def kill_one(self, wanted, count):
@@ -94,7 +95,8 @@ class OnSlurm(Cluster):
 
     def test_64_shards_and_ranges_in_random_order_with_two_workers_killed(self):
         text = self.folder / "small.toml"
-        text.write_text(experiment(indexes=("cceh", "fast_fair", "fp_tree", "skip_list"), records=("300", "500", "700", "900"),
+        text.write_text(experiment(indexes=("cceh", "fast_fair", "fp_tree", "skip_list"),
+                                   records=("300", "500", "700", "900"),
                                    threads=("1", "2", "3")))
         run = ["run", text, "hybrid_restart", "memory", "--scale", "smoke", "--quiet"]
         verify = ["verify", *CAMPAIGN]
@@ -119,7 +121,8 @@ class OnSlurm(Cluster):
         self.kill_one("shard-", 2)
         print(f"killed: {', '.join(self.killed)}", flush=True)
         for name in self.killed:
-            self.assertNotEqual(pmlab("merge", str(self.folder / name), "--out", str(self.folder / "none")).returncode, 0)
+            self.assertNotEqual(pmlab("merge", str(self.folder / name), "--out", str(self.folder / "none")).returncode,
+                                0)
             numbers[name] = submit(name)
         self.until("end of the jobs", lambda: not self.slurm.said("squeue", "--noheader"))
         self.assertEqual({name: self.state(job) for name, job in numbers.items() if self.state(job) != "COMPLETED"}, {})
@@ -134,7 +137,8 @@ class OnSlurm(Cluster):
     def test_the_exported_workflow_and_its_profile(self):
         need_snakemake(self)
         serial, serial_campaign, jobs = export_small(self)
-        words = ["snakemake", "--profile", "slurm", "--jobs", "8", "--latency-wait", "10", "--max-status-checks-per-second", "5"]
+        words = ["snakemake", "--profile", "slurm", "--jobs", "8", "--latency-wait", "10",
+                 "--max-status-checks-per-second", "5"]
         with open(self.folder / "snakemake.log", "wb") as log:
             with subprocess.Popen(words, cwd=jobs, stdout=log, stderr=log, env=self.slurm.environment) as engine:
                 self.kill_one("pmlab-", 2)
@@ -159,8 +163,8 @@ def export_small(test):
     test.works("run", text, "hybrid_restart", "--scale", "smoke", "--quiet", "--out", test.folder / "serial")
     campaign = ["--index", "cceh,fast_fair", "--threads", "4"]
     test.works("verify", *campaign, "--seeds", "1..160", "--quiet", "--out", test.folder / "serial-campaign")
-    test.works("run", text, "hybrid_restart", "--scale", "smoke", "--export", "snakemake", "--out", test.folder / "jobs",
-               "--campaign", shlex.join([*campaign, "--seeds", "1..160"]), "--ranges", "8")
+    test.works("run", text, "hybrid_restart", "--scale", "smoke", "--export", "snakemake", "--out",
+               test.folder / "jobs", "--campaign", shlex.join([*campaign, "--seeds", "1..160"]), "--ranges", "8")
     return test.folder / "serial", test.folder / "serial-campaign", test.folder / "jobs"
 
 
@@ -169,7 +173,8 @@ class OnOneMachine(Cluster):
         need_snakemake(self)
         serial, serial_campaign, jobs = export_small(self)
         words = ["snakemake", "--cores", "2", "--rerun-incomplete"]
-        with subprocess.Popen(words, cwd=jobs, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as engine:
+        with subprocess.Popen(words, cwd=jobs, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              start_new_session=True) as engine:
             self.until("cell that ended", lambda: any(jobs.glob("cells/*/*.done")) or engine.poll() is not None)
             os.killpg(engine.pid, signal.SIGKILL)
         done = {marker: marker.with_suffix("") for marker in jobs.glob("cells/*/*.done")}
@@ -192,10 +197,12 @@ class OnOneMachine(Cluster):
         text = self.folder / "clock.toml"
         text.write_text(experiment(records=("300",)).replace('"simulated:classic"', '"dram"'))
         self.works("run", text, "--scale", "smoke", "--export", "snakemake", "--out", self.folder / "jobs")
-        done = subprocess.run(["snakemake", "--cores", "2"], cwd=self.folder / "jobs", capture_output=True, text=True, check=False)
+        done = subprocess.run(["snakemake", "--cores", "2"], cwd=self.folder / "jobs", capture_output=True, text=True,
+                              check=False)
         self.assertEqual(done.returncode, 0, done.stderr[-4000:])
         manifest = json.loads((self.folder / "jobs" / "clocked" / "manifest.json").read_text())
-        self.assertEqual([run["name"] for run in manifest["runs"]], ["clock/dram_cceh_300_1", "clock/dram_fast_fair_300_1"])
+        self.assertEqual([run["name"] for run in manifest["runs"]],
+                         ["clock/dram_cceh_300_1", "clock/dram_fast_fair_300_1"])
         merged = json.loads((self.folder / "jobs" / "results" / "manifest.json").read_text())
         self.assertEqual((len(merged["runs"]), merged["caveats"]), (4, []))
         self.assertRegex(done.stderr, r"rule clocked:[^@]*threads: 2")

@@ -41,7 +41,8 @@ class Options:
 
     @functools.cache
     def _help(self, *subcommand):
-        done = subprocess.run([self._pmlab, *subcommand, "--help"], capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run([self._pmlab, *subcommand, "--help"], capture_output=True, text=True, timeout=60,
+                              check=True)
         return done.stdout
 
     @functools.cache

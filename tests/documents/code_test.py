@@ -30,7 +30,8 @@ POOL = "media::pmem pool(path);"
 DRIVES = "blocks::file fast(path), slow(path), drive(path), flash(path);"
 BYTES = "std::vector<std::byte> data(4096), buffer(4096); std::uint64_t offset = 0, length = 4096;"
 BEFORE = {
-    "docs/blocks.md": ["", "blocks::file drive(path); blocks::buffer data(32 * 4096); auto report = [](auto, auto) {};"],
+    "docs/blocks.md": ["",
+                       "blocks::file drive(path); blocks::buffer data(32 * 4096); auto report = [](auto, auto) {};"],
     "docs/cache.md": [""],
     "docs/chunk-store.md": [BYTES, DRIVES, POOL + DRIVES],
     "docs/embedding.md": ["", "pmlab::media::pmem pool(path); auto ship = [](auto, auto) {};", ""],
@@ -60,7 +61,8 @@ def program():
     compiled = {page: blocks for page, blocks in code_pages().items() if page in BEFORE}
     includes = [text for blocks in compiled.values() for _, _, block in blocks for text in INCLUDE.findall(block)]
     standard = [f"#include <{name}>\n" for name in ("array", "chrono", "span", "string", "vector")]
-    return "".join([*includes, *standard, *(f for page, blocks in compiled.items() for f in functions_of(page, blocks))])
+    return "".join([*includes, *standard, *(f for page, blocks in compiled.items()
+                                            for f in functions_of(page, blocks))])
 
 
 class Code(unittest.TestCase):

@@ -1,5 +1,5 @@
-"""Every command that README.md and docs/ tell a reader to type: rules.py knows it, pmlab has its options, and it ends as the
-page says, on fewer records.
+"""Every command that README.md and docs/ tell a reader to type: rules.py knows it, pmlab has its options, and it ends
+as the page says, on fewer records.
 
     commands_test.py PMLAB quick|long [unittest arguments]
 """
@@ -157,8 +157,8 @@ class Page:
     def run(self, text):
         for shared in ("/dev/shm/", "/mnt/", "/tmp/"):
             text = re.sub(rf"(?<=[\s:@]){shared}", f"{self.folder}/{shared.split('/')[-2]}/", text)
-        return subprocess.run(["bash", "-c", text], cwd=self.folder, env=self.environment, capture_output=True, text=True,
-                              errors="replace", timeout=280, check=False)
+        return subprocess.run(["bash", "-c", text], cwd=self.folder, env=self.environment, capture_output=True,
+                              text=True, errors="replace", timeout=280, check=False)
 
     def make(self, page):
         """The files that the page takes for given: its reader's own."""
@@ -167,7 +167,8 @@ class Page:
             with open(os.path.join(self.folder, "my-experiment.toml"), "w", encoding="utf-8") as f:
                 f.write(example)
         elif page == "docs/pools.md":
-            self.run("pmlab bench --index fast_fair --medium pmem:/dev/shm/my.pool --records 1k --operations 100 --keep")
+            self.run("pmlab bench --index fast_fair --medium pmem:/dev/shm/my.pool --records 1k --operations 100 "
+                     "--keep")
         elif page == "docs/device-profiles.md":
             shutil.copy(os.path.join(ROOT, "bench/devices/profiles/aep.toml"), os.path.join(self.folder, "mine.toml"))
         elif PART == "long" and page in ("docs/verification.md", "docs/instrument.md"):

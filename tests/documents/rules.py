@@ -5,8 +5,8 @@ import re
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """The command is run. `options`: in place of those that it has, or added; None: taken away. `long`: only in the long part.
-    `status`: of its exit; where that is not 0, the page has the words `stated`."""
+    """The command is run. `options`: in place of those that it has, or added; None: taken away. `long`: only in the
+    long part. `status`: of its exit; where that is not 0, the page has the words `stated`."""
 
     options: dict = dataclasses.field(default_factory=dict)
     long: bool = False
@@ -33,7 +33,8 @@ class NotHere:
 SMALL = {
     "bench": {"--records": ("1k", "--trace"), "--operations": ("500", "--trace")},
     "verify": {"--budget": (None,), "--rounds": ("1",), "--quiet": ("",)},
-    "stores volumes": {"--operations": ("50",), "--volume-bytes": ("4M",), "--device-bytes": ("64M",), "--repeat": ("1",)},
+    "stores volumes": {"--operations": ("50",), "--volume-bytes": ("4M",), "--device-bytes": ("64M",),
+                       "--repeat": ("1",)},
     "stores pairs": {"--records": ("200",), "--operations": ("100",), "--repeat": ("1",)},
     "run": {"--dry-run": ("", "--list", "--export")},
 }
@@ -52,7 +53,8 @@ RULES = [(re.compile(pattern), treatment) for pattern, treatment in [
     (r": cmake (-S|--install headers)", Elsewhere("tests/packages/ways_test.py")),
     (r": cmake --(preset|build) ", NotHere("compiles for a quarter of an hour what this test runs")),
     (r": cmake --install build/release", Elsewhere("tests/experiments/installed_test.py")),
-    (r": (tar xf|cp -r packaging/debian|apt-get|dpkg-buildpackage)", Elsewhere("tests/packages/program_package_test.py")),
+    (r": (tar xf|cp -r packaging/debian|apt-get|dpkg-buildpackage)",
+     Elsewhere("tests/packages/program_package_test.py")),
     (r": podman ", Elsewhere("tests/packages/container_test.py")),
     (r": (conan|vcpkg|spack|pip) ", Elsewhere("tests/packages/ways_test.py")),
     (r": scripts/release\.sh", Elsewhere("tests/packages/release_test.py")),
@@ -62,7 +64,8 @@ RULES = [(re.compile(pattern), treatment) for pattern, treatment in [
     (r"examples/(block_device|tiered_events)\.cpp|\./(block_device|tiered_events|kv_ssd) |examples/kv_ssd\.c",
      Elsewhere("tests/examples/examples_test.py")),
     (r": (nbdinfo|nbdcopy|kill -9) ", Elsewhere("tests/examples/examples_test.py")),
-    (r"PiBench build/", NotHere("PiBench is a program of others; tools/tests/pibench has its interface and these libraries")),
+    (r"PiBench build/", NotHere("PiBench is a program of others; tools/tests/pibench has its interface and these "
+                                "libraries")),
     (r"snakemake --", Elsewhere("tests/cluster/slurm_test.py")),
 
     # Scripts of the repository.

@@ -330,7 +330,8 @@ class NbdClient:
         return struct.unpack(">QH", self._receive(10))
 
     def send(self, command, cookie, offset=0, length=0, data=b"", flags=0):
-        self._socket.sendall(struct.pack(">IHHQQI", 0x25609513, flags, command, cookie, offset, length or len(data)) + data)
+        self._socket.sendall(struct.pack(">IHHQQI", 0x25609513, flags, command, cookie, offset, length or len(data))
+                             + data)
 
     def answer(self, bytes_to_read=0):
         """(cookie, error, data)"""
@@ -424,7 +425,8 @@ class BlockDevice(Example):
         self.assertRegex(self.answer(self.pool, self.drive, "check"), r"^\d+ chunks, \d+ bytes free, all well\n$")
 
     def test_speaks_nbd(self):
-        self.assertEqual(self.start("a=1M", "b=8192"), ["a: 1048576 bytes\n", "b: 8192 bytes\n", f"serving at {self.socket}\n"])
+        self.assertEqual(self.start("a=1M", "b=8192"), ["a: 1048576 bytes\n", "b: 8192 bytes\n",
+                                                        f"serving at {self.socket}\n"])
         client = self.client()
         self.assertEqual(client.server_flags, 3)
         self.assertEqual(client.option(3), [(2, b"\0\0\0\1a"), (2, b"\0\0\0\1b"), (1, b"")])
@@ -483,7 +485,8 @@ class BlockDevice(Example):
         self.client("a").do(NbdClient.WRITE, 0, data=b"1" * 4096)
         self.assert_refuses("open", self.pool, self.drive, "serve", self.socket, "a=1M")
         self.assert_refuses("open", self.pool, self.drive, "check")
-        self.assert_refuses("is open as a block device already", self.pool + "2", self.drive, "serve", self.socket + "2", "a=1M")
+        self.assert_refuses("is open as a block device already", self.pool + "2", self.drive, "serve",
+                            self.socket + "2", "a=1M")
         self.assertEqual(self.client("a").do(NbdClient.READ, 0, 4096), b"1" * 4096, "the first one still serves")
 
     def test_bad_input(self):
@@ -525,8 +528,8 @@ class TieredEvents(Example):
         self.assertRegex(self.answer(*self.drives, "check"), r"^sequence 6, \d+ of \d+ segments free, all well\n$")
 
     def survives_kills(self, bound_s, options):
-        """Appends until it is killed. Its events are then a prefix, which has all that were acknowledged longer ago than
-        the bound."""
+        """Appends until it is killed. Its events are then a prefix, which has all that were acknowledged longer ago
+        than the bound."""
         seed = int(os.environ.get("PMLAB_TEST_SEED", time.time_ns() % 1_000_000))
         replay = f"replay: PMLAB_TEST_SEED={seed} {sys.executable} {' '.join(sys.argv)} TieredEvents"
         source = random.Random(seed)
@@ -620,7 +623,8 @@ class TieredEvents(Example):
         self.assert_refuses("different stores", first[0], others[1], "read", "c")
         self.drives = [d + "3" for d in first]
         self.append("d 1", options=[f"pool={self.pool}3"])
-        self.assert_refuses("the memory belongs to another tiered store", *self.drives, "read", "d", f"pool={self.pool}")
+        self.assert_refuses("the memory belongs to another tiered store", *self.drives, "read", "d",
+                            f"pool={self.pool}")
 
 
 class KillRounds:
@@ -704,7 +708,8 @@ class KillRounds:
             self._settle(volume, versions, data, number)
             for block, version in enumerate(versions):
                 test.assertEqual(data[block * size:(block + 1) * size] == self._block(volume, block, version), True,
-                                 f"kill {number}: block {block} of {volume} is not that of version {version}; {self._replay}")
+                                 f"kill {number}: block {block} of {volume} is not that of version {version}; "
+                                 f"{self._replay}")
 
     def _settle(self, volume, versions, data, number):
         size, chunk = self._test.BLOCK, self._test.CHUNK

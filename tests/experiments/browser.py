@@ -1,5 +1,5 @@
-"""A headless Chromium that tests open a page in. It is driven through a pipe, so that nothing but Python's standard library is
-needed."""
+"""A headless Chromium that tests open a page in. It is driven through a pipe, so that nothing but Python's standard
+library is needed."""
 import base64
 import json
 import os
@@ -8,7 +8,8 @@ import subprocess
 import tempfile
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions", "--disable-background-networking",
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions",
+         "--disable-background-networking",
          "--hide-scrollbars", "--allow-file-access-from-files", "--remote-debugging-pipe")
 
 
@@ -29,7 +30,8 @@ class Browser:
         self._process = subprocess.Popen(
             ["/bin/bash", "-c", f'exec "$@" 3<&{commands} 4>&{answers}', "bash", program(), *FLAGS,
              f"--user-data-dir={self._profile}", "about:blank"],
-            pass_fds=(commands, answers), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            pass_fds=(commands, answers), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
         os.close(commands)
         os.close(answers)
         self._unread, self._number, self._session = b"", 0, None
@@ -84,9 +86,11 @@ class Browser:
 
     def open(self, path, width, dark=False):
         """Shows the file at a width in CSS pixels, on a light or a dark screen."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1,
+                  mobile=width < 600)
         scheme = "dark" if dark else "light"
-        self.call("Emulation.setEmulatedMedia", media="screen", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.call("Emulation.setEmulatedMedia", media="screen",
+                  features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.call("Page.navigate", url=f"file://{os.path.abspath(path)}")
         self._wait_for(lambda message: message.get("method") == "Page.loadEventFired")
 

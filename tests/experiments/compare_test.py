@@ -17,7 +17,8 @@ from pmlab.compare.judging import Side, is_alike, rank_test  # noqa: E402
 
 def bench(values, medium="dram", phase="read", **more):
     """The JSON of `pmlab bench` with one index, as far as a comparison reads it."""
-    results = [{"index": "cceh", "medium": medium, "phase": phase, "threads": 1, "repeat": i + 1, "throughput_ops_per_s": v, **more}
+    results = [{"index": "cceh", "medium": medium, "phase": phase, "threads": 1, "repeat": i + 1,
+                "throughput_ops_per_s": v, **more}
                for i, v in enumerate(values)]
     return {"schema": 1, "machine": {"cpu": "One", "medium": medium, "commit": "c"}, "options": {}, "results": results}
 
@@ -25,7 +26,8 @@ def bench(values, medium="dram", phase="read", **more):
 class Judging(ProgramTest):
     def test_the_rank_test_is_exact(self):
         # Tables of Mann and Whitney: two-sided, values in order 4+4, 5+5; and one exchange.
-        for first, second, probability in (([1, 2, 3, 4], [5, 6, 7, 8], 2 / 70), ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10], 2 / 252),
+        for first, second, probability in (([1, 2, 3, 4], [5, 6, 7, 8], 2 / 70),
+                                           ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10], 2 / 252),
                                            ([1, 2, 3, 5], [4, 6, 7, 8], 4 / 70), ([1, 1, 1, 1], [1, 1, 1, 1], 1)):
             with self.subTest(first=first, second=second):
                 self.assertAlmostEqual(rank_test(first, second), probability)
@@ -82,7 +84,8 @@ class Compare(ProgramTest):
     def test_the_threshold_is_a_percentage_of_the_first_figure(self):
         for quantity, after, threshold, status in (("throughput", 95.2, "5", 0), ("throughput", 94.9, "5", 1),
                                                    ("throughput", 51, "50", 0), ("throughput", 49, "50", 1),
-                                                   ("throughput", 1, "100", 0), ("p99", 104.9, "5", 0), ("p99", 105.1, "5", 1),
+                                                   ("throughput", 1, "100", 0), ("p99", 104.9, "5", 0),
+                                                   ("p99", 105.1, "5", 1),
                                                    ("p99", 195, "100", 0), ("p99", 205, "100", 1)):
             with self.subTest(quantity=quantity, after=after, threshold=threshold):
                 before, later = ([100.0] * 4, [after] * 4) if quantity == "throughput" else ([1] * 4, [1] * 4)
@@ -95,7 +98,8 @@ class Compare(ProgramTest):
         for name, medium, more in (("flushes", "counted:dram", lambda v: {"per_operation": {"flushes": v}}),
                                    ("p99", "simulated:aep", lambda v: {"latency_ns": {"p99": v}})):
             with self.subTest(name):
-                done = self.compare(bench([1], medium, **more(2.0)), bench([1], medium, **more(5.0)), "--quantity", name)
+                done = self.compare(bench([1], medium, **more(2.0)), bench([1], medium, **more(5.0)), "--quantity",
+                                    name)
                 self.assertEqual(done.returncode, 1)
                 self.assertRegex(done.stdout, rf"worse +2\.50x.*{name}")
 
@@ -117,7 +121,8 @@ class Compare(ProgramTest):
         self.assertEqual(self.compare(bench([100], "simulated:aep"), bench([50], "simulated:aep")).returncode, 1)
 
     def test_times_of_media_that_count_are_left_out(self):
-        done = self.compare(*[bench([speed], "counted:dram", per_operation={"flushes": 1.0}) for speed in (100, 50)], "--all")
+        done = self.compare(*[bench([speed], "counted:dram", per_operation={"flushes": 1.0}) for speed in (100, 50)],
+                            "--all")
         self.assertEqual(done.returncode, 0)
         self.assertIn("1 alike, of 1 figures", done.stdout)
 
@@ -132,7 +137,8 @@ class Compare(ProgramTest):
         documents = []
         for medium, more in (("dram", {}), ("counted:dram", {"per_operation": {"flushes": 0.0}})):
             for repeats in (1, 4):
-                done = self.compare(bench([100] * repeats, medium, **more), bench([50] * repeats, medium, **more), "--json", "-")
+                done = self.compare(bench([100] * repeats, medium, **more), bench([50] * repeats, medium, **more),
+                                    "--json", "-")
                 documents.append(json.loads(done.stdout))
         self.assertEqual(seen_fields(self, documents, documented), set(documented))
         figures = [figure for document in documents for figure in document["figures"]]
@@ -142,7 +148,8 @@ class Compare(ProgramTest):
     def test_measured_files_and_folders(self):
         first, second = self.file("first.json"), self.file("second.json")
         for path in (first, second):
-            pmlab("bench", "--index", "cceh", "--medium", "counted:dram", "--records", "1k", "--operations", "1k", "--quiet", "--json", path)
+            pmlab("bench", "--index", "cceh", "--medium", "counted:dram", "--records", "1k", "--operations", "1k",
+                  "--quiet", "--json", path)
         done = pmlab("compare", first, second, "--all")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("flushes", done.stdout)

@@ -54,25 +54,30 @@ class ExperimentTest(unittest.TestCase):
         refused(HEAD, "has no [arguments]")
         refused(HEAD + 'titel = "x"\n' + BODY, "mine.toml:4: key 'titel' is not known; did you mean 'title'")
         refused(HEAD + 'kind = "bnech"\n' + BODY, "did you mean 'bench'")
-        refused(HEAD + '[arguments]\nindx = "a"\n', "mine.toml:5: pmlab bench has no option --indx; did you mean --index")
+        refused(HEAD + '[arguments]\nindx = "a"\n', "mine.toml:5: pmlab bench has no option --indx; did you mean "
+                "--index")
         refused(HEAD + BODY + '[matrix]\nmedium = "m"\n', "medium of the matrix is no list")
         refused(HEAD + BODY + '[matrix]\nindex = ["m"]\n', "is in [arguments] and in [matrix]")
         refused(HEAD + BODY + "[scale.huge]\nrecords = 1\n", "did you mean")
-        refused(HEAD + BODY + "[scale.quick]\nrecrods = 1\n", "mine.toml:7: pmlab bench has no option --recrods; did you "
+        refused(HEAD + BODY + "[scale.quick]\nrecrods = 1\n",
+                "mine.toml:7: pmlab bench has no option --recrods; did you "
                                                              "mean --records")
         refused(HEAD + BODY + '[[chart]]\nkind = "pie"\n', "did you mean")
         refused(HEAD + BODY + '[[chart]]\nkind = "bars"\nx = "medium"\ny = "speed"\nseries = "index"\n', "did you mean")
-        refused(HEAD + BODY + '[[chart]]\nkind = "bars"\nx = "distribution"\ny = "p99"\nseries = "index"\n', "cannot be")
+        refused(HEAD + BODY + '[[chart]]\nkind = "bars"\nx = "distribution"\ny = "p99"\nseries = "index"\n',
+                "cannot be")
         refused(HEAD + BODY + '[[chart]]\nkind = "standard"\n[[chart]]\nkind = "bars"\nx = "index"\ny = "p99"\n'
                 'series = "index"\npanels = ["moon"]\n', "mine.toml:13: a chart's panels cannot be by 'moon'")
-        refused(HEAD + BODY + '[[chart]]\nkind = "timeline"\nx = "threads"\nseries = "index"\n', "a timeline has x already")
+        refused(HEAD + BODY + '[[chart]]\nkind = "timeline"\nx = "threads"\nseries = "index"\n',
+                "a timeline has x already")
         refused("scale = 1\n" + HEAD + BODY, "write [scale]")
         refused("chart = 1\n" + HEAD + BODY, "write [[chart]]")
         refused("title = 1.5e3\n" + BODY, "has no about")
 
     def test_only_the_report_needs_matplotlib(self):
         done = subprocess.run([sys.executable, "-B", "-c", "import sys, pmlab.run.command, pmlab.claims.command; "
-                               "sys.exit('matplotlib' in sys.modules)"], cwd=os.path.join(ROOT, "experiments"), check=False)
+                               "sys.exit('matplotlib' in sys.modules)"], cwd=os.path.join(ROOT, "experiments"),
+                              check=False)
         self.assertEqual(done.returncode, 0)
 
     def test_unknown_names_have_a_nearest_one(self):

@@ -65,8 +65,8 @@ class Installed(unittest.TestCase):
         jobs = self.folder / "jobs"
         self.pmlab("run", "only_here", "--export", "snakemake", "--out", jobs)
         self.assertEqual(sorted(str(p.relative_to(jobs)) for p in jobs.rglob("*") if p.is_file()),
-                         ["Snakefile", "experiments/only_here.toml", "plan.json", "slurm/config.v8+.yaml", "slurm/config.yaml",
-                          "slurm/status.py"])
+                         ["Snakefile", "experiments/only_here.toml", "plan.json", "slurm/config.v8+.yaml",
+                          "slurm/config.yaml", "slurm/status.py"])
 
     def test_the_licence_is_installed(self):
         self.assertEqual((self.prefix / "share/doc/pmlab/LICENSE").read_text(), (SOURCE / "LICENSE").read_text())
@@ -92,7 +92,8 @@ class Installed(unittest.TestCase):
         done = subprocess.run([self.prefix / "bin/pmlab", "run"], env=environment, capture_output=True, text=True,
                               check=False)
         self.assertEqual(done.returncode, 2)
-        self.assertRegex(done.stderr, "^pmlab: error: cannot run .*no-python: No such file or directory; install package")
+        self.assertRegex(done.stderr, "^pmlab: error: cannot run .*no-python: No such file or directory; install "
+                         "package")
 
 
 if __name__ == "__main__":

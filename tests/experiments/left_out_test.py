@@ -30,7 +30,8 @@ sys.path.insert(0, {os.path.join(ROOT, "tests", "scripts")!r})
 import sample_results
 words = sys.argv[1:]
 if words[0] == "facts":
-    print(json.dumps({{"machine": sample_results.MACHINE, "options": {OPTIONS!r}, "problems": {{}}, "left_out": json.loads(os.environ["LEFT_OUT"])}}))
+    print(json.dumps({{"machine": sample_results.MACHINE, "options": {OPTIONS!r}, "problems": {{}},
+                      "left_out": json.loads(os.environ["LEFT_OUT"])}}))
 elif words[0] == "bench":
     indexes = words[words.index("--index") + 1].split(",")
     results = [sample_results.result(index, "read", medium="dram") for index in indexes]
@@ -58,7 +59,8 @@ def cells_of(text, scale="quick"):
 class Without(unittest.TestCase):
     def test_lists_lose_what_is_left_out(self):
         cells = cells_of('[arguments]\nrecords = "1k"\n[matrix]\n'
-                         'index = ["cceh,tbb_hash,std_map,pmdk_hash",\n "cache(fast_fair,mode=x),cache(tbb_hash)", "tbb_hash", "a"]\n')
+                         'index = ["cceh,tbb_hash,std_map,pmdk_hash",\n "cache(fast_fair,mode=x),cache(tbb_hash)", '
+                         '"tbb_hash", "a"]\n')
         kept, left_out = without(cells, PACKAGES)
         self.assertEqual([cell.value("--index") for cell in kept], ["cceh,std_map", "cache(fast_fair,mode=x)", "a"])
         self.assertEqual([cell.values["index"] for cell in kept], ["cceh,std_map", "cache(fast_fair,mode=x)", "a"])

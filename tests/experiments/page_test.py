@@ -1,5 +1,5 @@
-"""The page of `pmlab report`, opened in a headless Chromium: on a phone and on a desk, light and dark, nothing overflows, and
-links and charts are there. Skipped (77) where there is no browser."""
+"""The page of `pmlab report`, opened in a headless Chromium: on a phone and on a desk, light and dark, nothing
+overflows, and links and charts are there. Skipped (77) where there is no browser."""
 import os
 import pathlib
 import sys
@@ -8,7 +8,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import browser  # noqa: E402
 from program import ProgramTest, main  # noqa: E402
 
-EXPERIMENTS = ("hybrid", "placement", "cache", "ordered", "counted", "memory", "block_writes", "kv_insert", "which_index")
+EXPERIMENTS = ("hybrid", "placement", "cache", "ordered", "counted", "memory", "block_writes", "kv_insert",
+               "which_index")
 PHONE, DESK = 390, 1280
 SKIPPED = 77
 
@@ -16,7 +17,8 @@ SKIPPED = 77
 OVERFLOWS = """(() => {
   document.querySelectorAll("details").forEach(part => part.open = true);
   const width = document.documentElement.clientWidth, found = [];
-  const tell = (why, e) => found.push(why + ": " + e.tagName + " " + (e.closest("[id]")?.id ?? "") + " " + e.textContent.slice(0, 60));
+  const tell = (why, e) => found.push(
+    why + ": " + e.tagName + " " + (e.closest("[id]")?.id ?? "") + " " + e.textContent.slice(0, 60));
   if (document.documentElement.scrollWidth > width) found.push("the page is wider than the screen");
   for (const e of document.querySelectorAll("body *")) {
     const box = e.getBoundingClientRect();
@@ -42,9 +44,13 @@ LACKING = """[...document.querySelectorAll('a[href^="#"]')].map(a => a.getAttrib
 # The contrast of the page and of the letters in its charts: the ratio of their luminances.
 CONTRAST = """(() => {
   const light = colour => colour.match(/[0-9.]+/g).slice(0, 3).map(v => v / 255)
-    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
   const paper = light(getComputedStyle(document.body).backgroundColor);
-  const ratio = colour => { const ink = light(colour); return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05); };
+  const ratio = colour => {
+    const ink = light(colour);
+    return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+  };
   return Math.min(ratio(getComputedStyle(document.body).color),
                   ...[...document.querySelectorAll("figure text")].map(t => ratio(getComputedStyle(t).fill)));
 })()"""

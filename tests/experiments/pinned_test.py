@@ -42,7 +42,8 @@ def measure(pmlab, experiments):
     table, build = {}, None
     with tempfile.TemporaryDirectory(prefix="pmlab-pinned-") as folder:
         out = os.path.join(folder, "out")
-        done = subprocess.run([pmlab, "run", *experiments, "--scale", "smoke", "--out", out, "--pools", folder, "--quiet"],
+        done = subprocess.run([pmlab, "run", *experiments, "--scale", "smoke", "--out", out, "--pools", folder,
+                               "--quiet"],
                               capture_output=True, text=True, timeout=280, check=False)
         if done.returncode != 0:
             sys.exit(f"the smoke scale does not run:\n{done.stdout}\n{done.stderr}")
@@ -57,7 +58,8 @@ def measure(pmlab, experiments):
                 if medium.startswith("simulated:"):
                     build = "# " + document["machine"]["compiler"] + " " + document["machine"]["flags"]
                 for result in document["results"]:
-                    key = (f"{experiment}/{name.removesuffix('.json')}", result["index"], result["threads"], result["phase"])
+                    key = (f"{experiment}/{name.removesuffix('.json')}", result["index"], result["threads"],
+                           result["phase"])
                     for figure, value in figures_of(result, experiment):
                         table[(*key, figure)] = value
     return build, table

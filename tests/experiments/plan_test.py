@@ -42,7 +42,8 @@ class Plan(unittest.TestCase):
 
     def test_a_value_may_stand_for_each_index(self):
         e = read('[arguments]\nrecords = "1k"\n[matrix]\n'
-                 'index = ["{index}", "cache({ordered})", "hybrid(hash={unordered},tree={ordered})", "a"]\nmedium = ["m"]\n')
+                 'index = ["{index}", "cache({ordered})", "hybrid(hash={unordered},tree={ordered})", "a"]\nmedium = '
+                 '["m"]\n')
         self.assertEqual([c.values["index"] for c in plan(e, "quick", INDEXES)],
                          ["cceh", "fast_fair", "fp_tree", "cache(fast_fair)", "cache(fp_tree)",
                           "hybrid(hash=cceh,tree=fast_fair)", "hybrid(hash=cceh,tree=fp_tree)", "a"])
@@ -58,16 +59,19 @@ class Plan(unittest.TestCase):
 
     def test_a_family_may_be_without_some(self):
         e = read('[arguments]\nindex = ["{index except cceh, fp_tree}", "b"]\n[matrix]\nmedium = ["m"]\n'
-                 '[scale.smoke]\nindex = "{ordered except fast_fiar}"\n[scale.full]\nindex = ["{unordered except fast_fair}"]\n')
+                 '[scale.smoke]\nindex = "{ordered except fast_fiar}"\n'
+                 '[scale.full]\nindex = ["{unordered except fast_fair}"]\n')
         self.assertEqual(plan(e, "quick", INDEXES)[0].value("--index"), "fast_fair,b")
-        for scale, remedy in (("smoke", "fast_fiar is none of them; did you mean fast_fair?"), ("full", "did you mean cceh?")):
+        for scale, remedy in (("smoke", "fast_fiar is none of them; did you mean fast_fair?"),
+                              ("full", "did you mean cceh?")):
             with self.assertRaisesRegex(Failure, remedy):
                 plan(e, scale, INDEXES)
 
     def test_families_are_those_of_the_facts(self):
         """An index that is added comes into each experiment by itself, except where the file chooses a few."""
         added = [*swept(), {"name": "zz_added", "ordered": True}]
-        for name in ("answers", "counted", "ordered", "recovery", "scans", "trace", "which_index", "which_strings", "ycsb"):
+        for name in ("answers", "counted", "ordered", "recovery", "scans", "trace", "which_index", "which_strings",
+                     "ycsb"):
             with self.subTest(experiment=name):
                 cells = plan(load_experiment(name, OPTIONS), "full", added)
                 self.assertTrue(any("zz_added" in cell.value("--index") for cell in cells))
@@ -91,7 +95,8 @@ class Plan(unittest.TestCase):
         self.assertEqual([c.value("--repeat") for c in plan(read(stores), "quick")], ["5", ""])
 
     def test_a_device_stands_in_the_place_of_a_medium(self):
-        text = 'kind = "microbench"\n[arguments]\nsuite = "quick"\n[matrix]\ndevice = ["simulated:p4610", "file:{drive}"]\n'
+        text = ('kind = "microbench"\n[arguments]\nsuite = "quick"\n'
+                '[matrix]\ndevice = ["simulated:p4610", "file:{drive}"]\n')
         simulated, file = plan(read(text), "quick")
         self.assertEqual((simulated.medium, file.medium), ("simulated:p4610", "file:{drive}"))
         self.assertFalse(simulated.has_real_clock)
@@ -105,9 +110,11 @@ class Plan(unittest.TestCase):
         # thread.
         ratios = {"hybrid": 7, "adaptive_hybrid": 10, "cache": 20, "cache_parallel": 20, "adaptive_cache": 15}
         # One thread has smaller caches: those of two cores, without the second one's own.
-        of_one_thread = {"which_index": 5 * DEVICE_CACHE_BYTES // 2 // bytes_of_entry, "which_strings": 5 * DEVICE_CACHE_BYTES // 2 // 90}
+        of_one_thread = {"which_index": 5 * DEVICE_CACHE_BYTES // 2 // bytes_of_entry,
+                         "which_strings": 5 * DEVICE_CACHE_BYTES // 2 // 90}
         of_device = 4 * DEVICE_CACHE_BYTES // bytes_of_entry
-        least = {"simulated": of_device, "emulated": of_device, "counted": 2_000_000, "pmem": 2_000_000, "dram": 2_000_000}
+        least = {"simulated": of_device, "emulated": of_device, "counted": 2_000_000, "pmem": 2_000_000,
+                 "dram": 2_000_000}
         for name in set(experiment_names()) - {"answers", "trace", "recovery", "memory", "drive"}:
             experiment = load_experiment(name, OPTIONS)
             for c in plan(experiment, "quick", swept()) if experiment.kind == "bench" else ():
@@ -115,18 +122,22 @@ class Plan(unittest.TestCase):
                     records = of_one_thread.get(name, least[c.medium.split(":")[0]])
                     self.assertGreaterEqual(count_of(c.value("--records"), "--records"), records)
                     if c.value("--cpu-cache") and name in ratios:
-                        cores = 1 + max(int(t) for t in c.value("--threads", "1").split(",")) + (c.value("--index").count("cache(") > 0)
+                        threads = max(map(int, c.value("--threads", "1").split(",")))
+                        cores = 1 + threads + (c.value("--index").count("cache(") > 0)
                         cache = cores * max(bytes_of(c.value("--cpu-cache")), 64 << 10)
-                        self.assertGreaterEqual(count_of(c.value("--records"), "--records") * bytes_of_entry, ratios[name] * cache)
+                        self.assertGreaterEqual(count_of(c.value("--records"), "--records") * bytes_of_entry,
+                                                ratios[name] * cache)
                     if c.has_real_clock:
                         self.assertGreaterEqual(int(c.value("--repeat", "1")), 5)
 
     def test_a_key_of_the_matrix_may_name_several_options(self):
         text = ('kind = "stores_volumes"\n[arguments]\nsize = ["4K", "16K"]\nrepeat = 3\n[matrix]\nring = [16]\n'
-                '"medium + device + store" = ["simulated:aep + simulated:p4610 + raw,chunk_store", "dram + memory + raw"]\n')
+                '"medium + device + store" = ["simulated:aep + simulated:p4610 + raw,chunk_store", "dram + memory + '
+                'raw"]\n')
         simulated, real = plan(read(text), "quick")
         self.assertEqual(simulated.name, "mine/16_simulated-aep-simulated-p4610")
-        self.assertEqual(shell_form(simulated.words), "pmlab stores volumes --ring 16 --medium simulated:aep --device simulated:p4610 "
+        self.assertEqual(shell_form(simulated.words), "pmlab stores volumes --ring 16 --medium simulated:aep --device "
+                         "simulated:p4610 "
                                                       "--store raw,chunk_store --repeat 3 --size 4K,16K")
         self.assertEqual(simulated.values, {"ring": "16", "medium": "simulated:aep", "device": "simulated:p4610",
                                             "store": "raw,chunk_store"})
@@ -139,7 +150,8 @@ class Plan(unittest.TestCase):
                 read(f'kind = "stores_volumes"\n[arguments]\nsize = "4K"\n[matrix]\n{bad}\n')
 
     def test_a_chart_may_be_restricted(self):
-        text = ('kind = "stores_volumes"\n[arguments]\nsize = "4K"\n[[chart]]\nkind = "lines"\nx = "size"\ny = "thousand"\n'
+        text = ('kind = "stores_volumes"\n[arguments]\nsize = "4K"\n[[chart]]\nkind = "lines"\nx = "size"\ny = '
+                '"thousand"\n'
                 'series = "store"\nonly = ["depth=1"]\n')
         self.assertEqual(read(text).charts[0].only, ["depth=1"])
         for bad in ("dept=1", "depth"):
@@ -185,7 +197,8 @@ def cases_of_stores(cell):
     named = [f"{p}-{phases[:n].count(p) + 1}" if p in phases[:n] else p for n, p in enumerate(phases)]
     if of_pairs(cell):
         prefix = prefix_of(cell.experiment, cell.values, "pairs")
-        for place in itertools.product(listed("--store"), named, patterns_of(cell), listed("--value"), listed("--depth")):
+        for place in itertools.product(listed("--store"), named, patterns_of(cell), listed("--value"),
+                                       listed("--depth")):
             yield case_name_of_pairs(prefix, *place)
         return
     prefix = prefix_of(cell.experiment, cell.values, "volumes")
@@ -214,14 +227,16 @@ class Experiments(unittest.TestCase):
                     fed_by[claim].add(e.name)
                 for cell in plan(e, scale, swept()):
                     by_medium[judged_as(cell)].update(CASES_OF.get(e.kind, lambda _: ())(cell))
-            others = [claim for claim in every_claim() if not claim.of_memory and not claim.missing and "verify" not in claim.needs]
+            others = [claim for claim in every_claim() if not claim.of_memory and not claim.missing
+                      and "verify" not in claim.needs]
             self.assertGreater(len(others), 10)
             for claim in others:
                 needed = set(claim.cases)
                 self.assertTrue(needed, claim.id)
                 self.assertTrue(any(needed <= cases for cases in by_medium.values()), f"{claim.id} at scale {scale}")
                 for name in needed:
-                    self.assertIn(name.split("/")[0], fed_by[claim.id], f"{name} does not name {claim.id}, which it feeds")
+                    self.assertIn(name.split("/")[0], fed_by[claim.id],
+                                  f"{name} does not name {claim.id}, which it feeds")
             self.assertLessEqual({f"M{m}" for m in range(1, 27)}, fed_by.keys())
 
 

@@ -68,7 +68,8 @@ class Processes(unittest.TestCase):
 
     def parent(self, folder):
         """A process that runs PARENT, once its grandchild lives; and both numbers."""
-        running = subprocess.Popen([sys.executable, "-B", "-c", PARENT.format(folder), os.path.join(ROOT, "experiments")],
+        running = subprocess.Popen([sys.executable, "-B", "-c", PARENT.format(folder),
+                                    os.path.join(ROOT, "experiments")],
                                    stdout=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 30
         names = [os.path.join(folder, name) for name in ("child", "grandchild")]

@@ -29,7 +29,8 @@ class Ranges(unittest.TestCase):
         self.assertEqual(chart.meaning, "Bars: median of n = 3 repeats; whiskers: lowest and highest.")
 
     def test_counts_space_and_reopening(self):
-        repeats = [{"per_operation": {"flushes": v}, "bytes_per_key": {"pm": 10 * v}, "latency_ns": {"max": v * 1e6}} for v in (1, 2, 4)]
+        repeats = [{"per_operation": {"flushes": v}, "bytes_per_key": {"pm": 10 * v}, "latency_ns": {"max": v * 1e6}}
+                   for v in (1, 2, 4)]
         of = [measured("cceh", "counted:dram", *repeats)]
         for chart, ends in ((charts.counts(run("counted:dram", of), "read", of), (1, 4)),
                             (charts.space(run("counted:dram", of), of), (10, 40)),
@@ -69,8 +70,10 @@ class Alike(unittest.TestCase):
     def test_the_best_and_those_that_are_alike(self):
         def latencies(index, *values):
             return measured(index, "pmem", *({"latency_ns": {"p99": v}} for v in values))
-        text = sentences.latency("read", [latencies("A", 1, 3, 5), latencies("B", 2, 4, 6), latencies("C", 8, 9, 10)], "p99", "99 %")
-        self.assertEqual(text, "Lowest time that 99 % of the finds keep: A and B, alike, with 3 ns, last C with 9 ns (3.00x).")
+        text = sentences.latency("read", [latencies("A", 1, 3, 5), latencies("B", 2, 4, 6), latencies("C", 8, 9, 10)],
+                                 "p99", "99 %")
+        self.assertEqual(text, "Lowest time that 99 % of the finds keep: A and B, alike, with 3 ns, last C with 9 ns "
+                         "(3.00x).")
 
     def test_two_sets(self):
         def pair(before, after):

@@ -121,7 +121,8 @@ class Pairs(ProgramTest):
 class Stores(ProgramTest):
     def test_a_section_with_charts_and_all_cases_and_verdicts_with_stand_ins(self):
         out = pathlib.Path(self.file("out"))
-        self.assert_works("run", self.write("block_writes.toml", STORES), "--out", str(out), "--scale", "smoke", "--quiet")
+        self.assert_works("run", self.write("block_writes.toml", STORES), "--out", str(out), "--scale", "smoke",
+                          "--quiet")
         self.assert_works("report", str(out))
         text = (out / "index.html").read_text()
         with self.subTest("charts: of times, and of counts, whose times mean nothing"):
@@ -137,12 +138,14 @@ class Stores(ProgramTest):
             self.assertIn("are the algorithm of BlueStore, and not BlueStore", text)
         with self.subTest("two sets of stores are compared"):
             self.assert_works("report", "--compare", str(out), str(out))
-            self.assertRegex((out / "compare.html").read_text(), r"\d+ of (?!0 )\d+ figures are within 2 % of each other")
+            self.assertRegex((out / "compare.html").read_text(),
+                             r"\d+ of (?!0 )\d+ figures are within 2 % of each other")
         with self.subTest("answers were checked"):
             self.assertRegex(text, r"Wrong answers: none, in [\d,]+ operations")
         with self.subTest("verdicts"):
             self.assertIn("<summary>Chunk store: 3 claims", text)
-            self.assertRegex(text, r"U1: [^<]*\[stand-in: rocksdb_meta_deferred, the algorithm of BlueStore and not BlueStore itself")
+            self.assertRegex(text, r"U1: [^<]*\[stand-in: rocksdb_meta_deferred, the algorithm of BlueStore and not "
+                              r"BlueStore itself")
             self.assertRegex(text, r"U9: [^<]*</td><td[^>]*>–\u00a0not\u00a0measured on emulated:aep: no ")
             self.assertIn("no block_writes/container=kv", text)
 
@@ -152,7 +155,8 @@ class Report(ProgramTest):
         super().setUp()
         self.out = pathlib.Path(self.file("out"))
         # Called hybrid, so that it feeds the claims of that experiment.
-        self.assert_works("run", self.write("hybrid.toml", EXPERIMENT), "--out", str(self.out), "--scale", "smoke", "--quiet")
+        self.assert_works("run", self.write("hybrid.toml", EXPERIMENT), "--out", str(self.out), "--scale", "smoke",
+                          "--quiet")
 
     def page(self, *arguments, file="index.html"):
         self.assert_works("report", *(arguments or [str(self.out)]))
@@ -169,12 +173,14 @@ class Report(ProgramTest):
     def test_summary_charts_and_raw_data(self):
         text = self.page()
         with self.subTest("thesis and verdicts first, with the quantity, and a link from the claim to its charts"):
-            places = [text.index(part) for part in ('<p class=thesis>', '<figure id="thesis"', '<p class=verdict-line>', '<h2 id=ran>',
-                                                    '<figure id="thesis-aep"', '<h2 id=verdicts>', '<div id="experiment-hybrid">')]
+            places = [text.index(part) for part in ('<p class=thesis>', '<figure id="thesis"', '<p class=verdict-line>',
+                                                    '<h2 id=ran>', '<figure id="thesis-aep"', '<h2 id=verdicts>',
+                                                    '<div id="experiment-hybrid">')]
             self.assertEqual(places, sorted(places))
             self.assertIn('<a href="#experiment-hybrid">Small &amp; quick</a>', text)
             self.assertRegex(re.sub("</?span[^>]*>", "", text),
-                             r"<td>I1: [^<]*</td><td[^>]*>[✓✗?]\u00a0[^<]* on simulated:aep: reads: HybridIndex\+ over HybridIndex[^<]*: "
+                             r"<td>I1: [^<]*</td><td[^>]*>[✓✗?]\u00a0[^<]* on simulated:aep: reads: "
+                              r"HybridIndex\+ over HybridIndex[^<]*: "
                              r"[\d.]+x[^<]*; must be [^<]*<br>[✓✗?]\u00a0[^<]* on simulated:classic: ")
             self.assertRegex(text, r"<summary>Indexes: 1 claim, 2 verdicts: ")
             self.assertIn("</a>: 1 published claim on 2 media, 2 verdicts: ", text)
@@ -182,7 +188,8 @@ class Report(ProgramTest):
             figure = re.search(r'<figure id="hybrid-throughput".*?</figure>', text, re.S)[0]
             for medium in ("simulated:aep", "simulated:classic"):
                 self.assertIn(f">{medium}</text>", figure)
-            self.assertRegex(figure, r"<figcaption>With 2 threads HybridIndex\+? is best in simulated:aep \([\d.]+x the last\)")
+            self.assertRegex(figure,
+                             r"<figcaption>With 2 threads HybridIndex\+? is best in simulated:aep \([\d.]+x the last\)")
             self.assertIn("<table", figure)
         with self.subTest("raw data"):
             for link in re.findall(r'href="(raw/[^"]*)"', text):
@@ -242,7 +249,8 @@ class Report(ProgramTest):
         self.assert_works("report", str(self.out), "--publish", str(published))
         charts = set(re.findall(r'<figure id="([^"]*)"', (published / "index.html").read_text()))
         self.assertEqual({p.name for p in (published / "charts").iterdir()}, {f"{c}.svg" for c in charts})
-        self.assertEqual({line.partition(",")[0] for line in (published / "results.csv").read_text().splitlines()[1:]}, charts)
+        self.assertEqual({line.partition(",")[0] for line in (published / "results.csv").read_text().splitlines()[1:]},
+                         charts)
 
     def test_charts_for_a_paper_have_no_title_and_no_origin(self):
         figures = pathlib.Path(self.file("figures"))
@@ -254,7 +262,8 @@ class Report(ProgramTest):
         self.assertEqual((figures / "hybrid-throughput.pdf").read_bytes()[:4], b"%PDF")
         self.assertIn("Small & quick. With 2 threads", (figures / "captions.txt").read_text())
         self.assertFalse((self.out / "index.html").exists())
-        self.assert_fails(2, ["--paper writes charts"], "report", str(self.out), "--paper", str(figures), "--out", self.file("a.html"))
+        self.assert_fails(2, ["--paper writes charts"], "report", str(self.out), "--paper", str(figures), "--out",
+                          self.file("a.html"))
 
     def test_failed_cells_are_said_and_not_drawn(self):
         manifest = json.loads((self.out / "manifest.json").read_text())
@@ -263,7 +272,8 @@ class Report(ProgramTest):
         text = self.page()
         self.assertIn("3 wrong answers", text)
         thesis = re.search(r"<p class=thesis>.*?</p>", text)[0]
-        self.assertEqual(len(re.findall(r"on simulated:(?:aep|classic) it ", thesis)), 1, "one of its devices is missing")
+        self.assertEqual(len(re.findall(r"on simulated:(?:aep|classic) it ", thesis)), 1,
+                         "one of its devices is missing")
         figure = re.search(r'<figure id="hybrid-throughput".*?</figure>', text, re.S)[0]
         self.assertEqual(len(re.findall(r">simulated:(aep|classic)[^<]*</text>", figure)), 1)
 

@@ -77,8 +77,8 @@ class Run(ProgramTest):
 
     def test_a_terminal_shows_the_cell_that_runs(self):
         terminal, other_end = os.openpty()
-        with subprocess.Popen([PMLAB, "run", self.experiment(), "--out", self.file("out"), "--scale", "smoke", "--pools",
-                               self.folder], stdout=subprocess.DEVNULL, stderr=other_end) as running:
+        with subprocess.Popen([PMLAB, "run", self.experiment(), "--out", self.file("out"), "--scale", "smoke",
+                               "--pools", self.folder], stdout=subprocess.DEVNULL, stderr=other_end) as running:
             os.close(other_end)
             said = b""
             try:
@@ -131,7 +131,8 @@ class Run(ProgramTest):
         # Simulated cells would begin with the longest.
         slow = slow.replace('"simulated:aep", "simulated:classic", ', "")
         path = self.experiment(slow)
-        with subprocess.Popen([PMLAB, "run", path, "--out", self.file("out"), "--scale", "smoke", "--pools", self.folder],
+        with subprocess.Popen([PMLAB, "run", path, "--out", self.file("out"), "--scale", "smoke", "--pools",
+                               self.folder],
                               stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
             for line in running.stderr:
                 if line.startswith("[1/"):
@@ -163,7 +164,8 @@ class Run(ProgramTest):
         self.assertIn(failed["message"], done.stderr)
 
     def test_a_cell_with_invalid_rows_counts_and_is_told(self):
-        text = SMALL.format(operations="1k").replace('"simulated:aep", "simulated:classic", "dram", "pmem:{pool}"', '"emulated:dram"')
+        text = SMALL.format(operations="1k").replace('"simulated:aep", "simulated:classic", "dram", "pmem:{pool}"',
+                                                     '"emulated:dram"')
         done = self.run_it(self.experiment(text.replace("[matrix]", "threads = 64\n[matrix]")))
         self.assertIn("small/emulated-dram: some rows are INVALID", done.stderr)
         self.assertEqual([run["status"] for run in self.manifest()["runs"]], [0])
@@ -212,7 +214,8 @@ class Run(ProgramTest):
                 self.assertEqual(running.returncode, 128 + number, said)
                 self.assertIn("--resume", said)
                 self.assertEqual(self.cells_of(self.folder), [], "a cell continues")
-                self.assertEqual([n for n in os.listdir(self.folder) if n.startswith("pmlab-run-")], [], "pools are left")
+                self.assertEqual([n for n in os.listdir(self.folder) if n.startswith("pmlab-run-")], [],
+                                 "pools are left")
                 noted = self.manifest(out)
                 self.assertEqual([r["status"] for r in noted["runs"]], [0, 0])
                 self.assertEqual(noted["pools"], "")
@@ -292,9 +295,11 @@ class Run(ProgramTest):
     def test_a_full_standard_output_is_an_error(self):
         with open("/dev/full", "wb") as full:
             for arguments in (["--list"], ["--dry-run"], ["--help"]):
-                done = subprocess.run([PMLAB, "run", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+                done = subprocess.run([PMLAB, "run", *arguments], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      check=False)
                 self.assertEqual(done.returncode, 1)
-                self.assertRegex(done.stderr, "^pmlab: error: cannot write to standard output: No space left on device; .*\n$")
+                self.assertRegex(done.stderr, "^pmlab: error: cannot write to standard output: No space left on "
+                                 "device; .*\n$")
 
     def test_every_experiment_has_options_that_exist(self):
         for scale in ("smoke", "quick", "full"):
@@ -311,7 +316,8 @@ class Run(ProgramTest):
         bad(["small", "no index 'ceh'", "did you mean cceh"],
             self.experiment(SMALL.format(operations="1k").replace('"cceh"', '"ceh"')), "--dry-run")
         bad(["small", "no claim 'I99'", "did you mean I"],
-            self.experiment(SMALL.format(operations="1k").replace("[arguments]", 'claims = ["I99"]\n[arguments]')), "--dry-run")
+            self.experiment(SMALL.format(operations="1k").replace("[arguments]", 'claims = ["I99"]\n[arguments]')),
+            "--dry-run")
         bad(["not TOML"], self.experiment("title = = 1"), "--list")
         bad(["two experiments are called"], "hybrid", "hybrid", "--list")
         bad(["cannot make pools"], "answers", "--out", self.file("x"), "--pools", self.file("none"))

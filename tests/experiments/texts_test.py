@@ -65,7 +65,8 @@ class Texts(unittest.TestCase):
     def test_a_fifo_is_written_once_it_has_a_reader(self):
         os.mkfifo(self.path)
         code = "import sys; from pmlab import texts; texts.write_text(sys.argv[1], 'line\\n' * 100_000)"
-        with subprocess.Popen([sys.executable, "-B", "-c", code, str(self.path)], cwd=os.path.join(package.ROOT, "experiments"),
+        with subprocess.Popen([sys.executable, "-B", "-c", code, str(self.path)],
+                              cwd=os.path.join(package.ROOT, "experiments"),
                               stderr=subprocess.PIPE, text=True) as writer:
             self.assertEqual(writer.stderr.readline(), f"pmlab: waiting for a reader of {self.path}\n")
             self.assertEqual(self.path.read_text(encoding="utf-8"), "line\n" * 100_000)
@@ -103,7 +104,8 @@ class Texts(unittest.TestCase):
         code = ("import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
                 "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); from pmlab import texts; "
                 "texts.check_writable(sys.argv[1])")
-        done = subprocess.run([sys.executable, "-B", "-c", code, str(self.path)], cwd=os.path.join(package.ROOT, "experiments"),
+        done = subprocess.run([sys.executable, "-B", "-c", code, str(self.path)],
+                              cwd=os.path.join(package.ROOT, "experiments"),
                               capture_output=True, text=True, check=False)
         self.assertIn("File too large", done.stderr)
         self.assertEqual(os.listdir(self.folder), [])
@@ -113,9 +115,10 @@ class Program(unittest.TestCase):
     """The commands, in other locales."""
 
     def run_package(self, *words, **environment):
-        return subprocess.run([sys.executable, "-B", "-m", "pmlab", *words], cwd=os.path.join(package.ROOT, "experiments"),
-                              env=os.environ | {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"} | environment, capture_output=True,
-                              check=False)
+        return subprocess.run([sys.executable, "-B", "-m", "pmlab", *words],
+                              cwd=os.path.join(package.ROOT, "experiments"),
+                              env=os.environ | {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"} | environment,
+                              capture_output=True, check=False)
 
     def test_messages_are_utf8_in_any_locale(self):
         for locale in ("C", "POSIX", "C.UTF-8"):

@@ -26,7 +26,8 @@ def sentence(*runs):
     return thesis(results(*runs)).sentence
 
 
-FASTER = {("read", 1): ([2e6], [4e6]), ("read", 16): ([2e6], [7e6]), ("insert", 1): ([10e6], [6e6]), ("insert", 16): ([10e6], [6e6])}
+FASTER = {("read", 1): ([2e6], [4e6]), ("read", 16): ([2e6], [7e6]), ("insert", 1): ([10e6], [6e6]),
+          ("insert", 16): ([10e6], [6e6])}
 ALIKE = {("read", 1): ([4e6], [4.2e6]), ("insert", 1): ([10e6], [6e6])}
 
 
@@ -43,11 +44,14 @@ class Thesis(unittest.TestCase):
         overlapping = {("read", 1): ([2e6, 4e6, 6e6], [5e6, 8e6, 9e6])}
         apart = {("read", 1): ([2e6, 4e6, 6e6], [7e6, 8e6, 9e6])}
         self.assertIn("it leaves finds alike", sentence(run("classic", overlapping)))
-        self.assertIn("finds on simulated:classic alike", thesis(results(run("classic", overlapping))).overview.sentence)
+        self.assertIn("finds on simulated:classic alike", thesis(results(run("classic",
+                                                                             overlapping))).overview.sentence)
         self.assertIn("it makes finds 2.00x as fast", sentence(run("classic", apart)))
 
     def test_alike_where_the_lead_depends_on_the_number_of_threads(self):
-        self.assertIn("it leaves finds alike", sentence(run("aep", {("read", 1): ([2e6], [4e6]), ("read", 2): ([4e6], [2e6])})))
+        self.assertIn("it leaves finds alike", sentence(run("aep",
+                                                            {("read", 1): ([2e6], [4e6]),
+                                                             ("read", 2): ([4e6], [2e6])})))
 
     def test_a_run_that_does_not_show_it_says_so(self):
         text = sentence(run("aep", ALIKE), run("classic", FASTER))

@@ -9,13 +9,14 @@ from pmlab.run.time_left import TimeLeft, count_of, duration, guess
 
 
 def cell(name, medium, *words):
-    return Cell("e", name, {}, ["bench", "--index", "a", "--medium", medium, "--records", "100k", "--operations", "100k",
-                                "--phases", "read", *words])
+    return Cell("e", name, {}, ["bench", "--index", "a", "--medium", medium, "--records", "100k", "--operations",
+                                "100k", "--phases", "read", *words])
 
 
 class TimeLeftTest(unittest.TestCase):
     def test_each_kind_is_corrected_by_its_own_cells(self):
-        cells = [cell(n, m) for n, m in (("s1", "simulated:aep"), ("s2", "simulated:aep"), ("d1", "dram"), ("d2", "dram"))]
+        cells = [cell(n, m) for n, m in (("s1", "simulated:aep"), ("s2", "simulated:aep"), ("d1", "dram"),
+                                         ("d2", "dram"))]
         s, d = guess(cells[0]), guess(cells[2])
         left = TimeLeft(cells, jobs=1)
         self.assertIsNone(left.seconds({}), "a guess, and no figure")
@@ -57,7 +58,8 @@ class TimeLeftTest(unittest.TestCase):
         self.assertGreater(load, 1)
         self.assertAlmostEqual(seconds("--store", "a,b", "--phases", "load", "--operations", "1k"), 2 * load)
         self.assertAlmostEqual(seconds("--phases", "load", "--operations", "1G"), load, msg="a load is of all keys")
-        self.assertAlmostEqual(seconds("--phases", "load,read", "--seconds", "7", "--depth", "1,2") - seconds("--phases", "load", "--depth",
+        self.assertAlmostEqual(seconds("--phases", "load,read", "--seconds", "7", "--depth",
+                                       "1,2") - seconds("--phases", "load", "--depth",
                                                                                                           "1,2"), 14)
 
     def test_a_trace_is_guessed_by_its_size(self):
@@ -66,7 +68,8 @@ class TimeLeftTest(unittest.TestCase):
         self.assertGreater(guess(Cell("e", "t", {}, words)), 0.4)
 
     def test_durations(self):
-        self.assertEqual([duration(s) for s in (0.4, 119, 121, 3600, 12000)], ["0 s", "119 s", "2 min", "60 min", "3 h 20 min"])
+        self.assertEqual([duration(s) for s in (0.4, 119, 121, 3600, 12000)],
+                         ["0 s", "119 s", "2 min", "60 min", "3 h 20 min"])
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from pmlab.report.results import ResultSet
 
 
 def claim(number, verdict, measured=2.0):
-    condition = {"what": "finds", "unit": "x", "measured": measured, "spread": None, "n": 1, "published": None, "at_least": 1.5,
-                 "at_most": None, "holds": verdict == "reproduced", "rule": "at least 1.50x"}
+    condition = {"what": "finds", "unit": "x", "measured": measured, "spread": None, "n": 1, "published": None,
+                 "at_least": 1.5, "at_most": None, "holds": verdict == "reproduced", "rule": "at least 1.50x"}
     return {"id": number, "claim": f"Text of {number}.", "stand_in": None, "verdict": verdict, "reason": None,
             "conditions": [condition]}
 
@@ -27,7 +27,8 @@ SET = results(first=[claim("K2", "reproduced"), claim("I10", "reproduced"), clai
 class Grouped(unittest.TestCase):
     def test_a_table_for_each_source_and_a_row_for_each_claim(self):
         tables = claims.by_source(SET)
-        self.assertEqual([t.title.split(":")[0] for t in tables], ["Indexes", "Key-value SSD", "Tiered store", "Others"])
+        self.assertEqual([t.title.split(":")[0] for t in tables],
+                         ["Indexes", "Key-value SSD", "Tiered store", "Others"])
         self.assertEqual([row[0] for row in tables[0].rows[1:]], ["I2: Text of I2.", "I10: Text of I10."])
         both = tables[0].rows[2][1].split("\n")
         self.assertEqual([line.split(": ")[0].replace(claims.NO_BREAK, " ") for line in both],
@@ -35,7 +36,8 @@ class Grouped(unittest.TestCase):
         self.assertIn("I10 holds on first and not on second", tables[0].sentence)
 
     def test_one_line_of_all(self):
-        self.assertEqual(claims.line(SET), "5 published claims on 2 media, 6 verdicts: 2 reproduced, 1 undecided, 1 not reproduced, "
+        self.assertEqual(claims.line(SET), "5 published claims on 2 media, 6 verdicts: 2 reproduced, 1 undecided, 1 "
+                         "not reproduced, "
                                            "1 something new, beside 1 by construction.")
 
     def test_a_verdict_that_is_not_known_has_the_colour_of_text(self):

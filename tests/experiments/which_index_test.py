@@ -1,5 +1,5 @@
-"""docs/which-index.md: it is of its figures, these are of the commands and pinned figures of today, and some are measured
-again."""
+"""docs/which-index.md: it is of its figures, these are of the commands and pinned figures of today, and some are
+measured again."""
 import importlib.machinery
 import importlib.util
 import os
@@ -62,8 +62,10 @@ class Choosing(unittest.TestCase):
         self.assertEqual(subject("cceh", "simulated:dram"), ("dram", "dram", "cceh", ""))
         self.assertEqual(subject("cache(wb_tree)"), ("aep", "cache", "wb_tree", ""))
         self.assertEqual(subject("strings(fast_fair)"), ("aep", "strings", "fast_fair", ""))
-        self.assertEqual(subject("hybrid(hash=dash@pmem,tree=fast_fair@dram,update=sync)"), ("aep", "hash", "dash", "fast_fair"))
-        self.assertEqual(subject("hybrid(hash=cceh@dram,tree=fp_tree@pmem,update=sync)"), ("aep", "tree", "fp_tree", "cceh"))
+        self.assertEqual(subject("hybrid(hash=dash@pmem,tree=fast_fair@dram,update=sync)"),
+                         ("aep", "hash", "dash", "fast_fair"))
+        self.assertEqual(subject("hybrid(hash=cceh@dram,tree=fp_tree@pmem,update=sync)"),
+                         ("aep", "tree", "fp_tree", "cceh"))
 
     def test_the_best_place_is_one_that_keeps_its_data(self):
         of = which_index.Figures(figures(("a", "simulated:aep", "read", "throughput_ops_per_s", "1e6"),

@@ -37,8 +37,9 @@ class Pool(OwnIndexTest):
         with open(source, "w", encoding="utf-8") as f:
             f.write(GNU_ONLY)
         for header in ([], ["-include", "pmlab/pibench/pool_malloc.h"]):
-            done = subprocess.run([os.path.join(ROOT, "scripts", "pmlab-cc"), "-std=c99", "-O2", "-Wall", "-Werror", "-fPIC",
-                                   "-I", INCLUDE, *header, "-c", source, "-o", os.path.join(self.folder, "gnu_only.o")],
+            done = subprocess.run([os.path.join(ROOT, "scripts", "pmlab-cc"), "-std=c99", "-O2", "-Wall", "-Werror",
+                                   "-fPIC", "-I", INCLUDE, *header, "-c", source, "-o",
+                                   os.path.join(self.folder, "gnu_only.o")],
                                   capture_output=True, text=True, check=False, timeout=120)
             self.assertEqual(done.returncode, 0, done.stderr)
 
@@ -47,7 +48,8 @@ class Pool(OwnIndexTest):
         with open(source, "w", encoding="utf-8") as f:
             f.write("#include <math.h>\ndouble root_of(double of) { return sqrt(of) + cbrt(of); }\n")
         compiler = os.path.join(ROOT, "scripts", "pmlab-cc")
-        for words in (["-l", "m"], ["-lm"], ["-L", "/", "-Xlinker", "--no-undefined-version", "-lm"], ["-z", "now", "-lm"]):
+        for words in (["-l", "m"], ["-lm"], ["-L", "/", "-Xlinker", "--no-undefined-version", "-lm"],
+                      ["-z", "now", "-lm"]):
             done = subprocess.run([compiler, "-O2", "-fPIC", "-shared", source, *words, "-o", source + ".so"],
                                   capture_output=True, text=True, check=False, timeout=120)
             self.assertEqual(done.returncode, 0, done.stderr)

@@ -64,7 +64,8 @@ class Verify(OwnIndexTest):
             self.assertIn("no violation", output)
 
     def test_several_processes_have_a_pool_each(self):
-        output, _ = self.pmlab("verify", "--library", os.path.join(BUILT, "libown_log.so"), "--scans", "--jobs", "8", *SHORT)
+        output, _ = self.pmlab("verify", "--library", os.path.join(BUILT, "libown_log.so"), "--scans", "--jobs", "8",
+                               *SHORT)
         self.assertIn("no violation", output)
 
     def test_the_pools_of_killed_searches_are_removed(self):
@@ -93,7 +94,8 @@ class Verify(OwnIndexTest):
             output = self.expect_found(library, "--crashes")
             self.assertIn("log.cpp:", output)
             # append is the innermost.
-            self.assertRegex(output, r"last access before the crash: .*log\.cpp:\d+ \(\w+\)\n    called by .*log\.cpp:\d+\)")
+            self.assertRegex(output,
+                             r"last access before the crash: .*log\.cpp:\d+ \(\w+\)\n    called by .*log\.cpp:\d+\)")
 
     def test_what_recovery_does_wrong_is_a_violation(self):
         for how, word in (("FAULTS", "faults: Segmentation fault"), ("HANGS", "hangs"),
@@ -133,8 +135,8 @@ class Verify(OwnIndexTest):
         self.assertTrue(again.startswith("libtree_faulty.so without update,remove: "), again)
 
     def test_what_a_second_crash_takes_is_found(self):
-        output, _ = self.pmlab("verify", "--library", os.path.join(BUILT, "libown_odd.so"), "--crashes", "--budget", "60",
-                               "--shrink", "2", environment={"ODD": "leaves"}, status=1)
+        output, _ = self.pmlab("verify", "--library", os.path.join(BUILT, "libown_odd.so"), "--crashes", "--budget",
+                               "60", "--shrink", "2", environment={"ODD": "leaves"}, status=1)
         self.assertRegex(output, r"lost: .*own_index/odd\.cpp:\d+ \(insert\)")
         self.assertNotIn("-copy.so", output)
 
@@ -142,7 +144,8 @@ class Verify(OwnIndexTest):
         self.assert_refused(["there is no library ./libnot.so"], "verify", "--library", "./libnot.so")
         native = self.build("native", TABLE, "-lpmem", compiler="g++")
         self.assert_refused(["not built for the simulated machine", "pmlab-c++"], "verify", "--library", native)
-        self.assert_refused(["--without 'updat'", "update, remove"], "verify", "--library", native, "--without", "updat")
+        self.assert_refused(["--without 'updat'", "update, remove"], "verify", "--library", native, "--without",
+                            "updat")
         self.assert_refused(["--without", "--library FILE.so"], "verify", "--index", "cceh", "--without", "update")
         self.assert_refused(["--scans"], "verify", "--library", native, "--scans", "--without", "scan")
         objects = self.build("objects", TABLE, "-Wl,--no-as-needed", "-lpmemobj")

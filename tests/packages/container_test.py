@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""packaging/container/Containerfile, built by buildah from a release, and its program run. The base image is Debian's, where a
-registry gives it; otherwise one that debootstrap makes from this machine's mirror, and the output states so. A quarter of an
-hour; needs root, buildah and debootstrap."""
+"""packaging/container/Containerfile, built by buildah from a release, and its program run. The base image is Debian's,
+where a registry gives it; otherwise one that debootstrap makes from this machine's mirror, and the output states so. A
+quarter of an hour; needs root, buildah and debootstrap."""
 
 import os
 import pathlib
@@ -20,7 +20,8 @@ SETTINGS = {"BUILDAH_ISOLATION": "chroot"}
 
 class Buildah:
     def __init__(self, folder):
-        self.words = ["buildah", "--storage-driver", "vfs", "--root", str(folder / "store"), "--runroot", str(folder / "run")]
+        self.words = ["buildah", "--storage-driver", "vfs", "--root", str(folder / "store"), "--runroot",
+                      str(folder / "run")]
 
     def __call__(self, *words, **how):
         return run(*self.words, *words, env={**os.environ, **SETTINGS}, **how)
@@ -36,13 +37,14 @@ def base_image(buildah, folder):
     wanted = next(line.removeprefix("ARG BASE=").strip()
                   for line in (SOURCE / "packaging/container/Containerfile").read_text().splitlines()
                   if line.startswith("ARG BASE="))
-    pulled = subprocess.run([*buildah.words, "pull", "--quiet", wanted], env={**os.environ, **SETTINGS}, capture_output=True,
-                            check=False, timeout=300)
+    pulled = subprocess.run([*buildah.words, "pull", "--quiet", wanted], env={**os.environ, **SETTINGS},
+                            capture_output=True, check=False, timeout=300)
     if pulled.returncode == 0:
         print(f"base image: {wanted}")
         return wanted
     root = folder / "root"
-    made = subprocess.run([SOURCE / "scripts/debian_root", "bookworm", root], capture_output=True, text=True, check=False)
+    made = subprocess.run([SOURCE / "scripts/debian_root", "bookworm", root], capture_output=True, text=True,
+                          check=False)
     if made.returncode:
         print(f"no {wanted} from a registry, and {made.stderr.strip().splitlines()[-1]}")
         return None
@@ -60,7 +62,8 @@ def base_image(buildah, folder):
 def main():
     missing = [program for program in ("buildah", "debootstrap") if not shutil.which(program)]
     if missing or os.getuid() != 0 or not is_repository(SOURCE):
-        print(f"missing here: apt-get install {' '.join(missing)}" if missing else "only root, in a clone, can try this")
+        print(f"missing here: apt-get install {' '.join(missing)}" if missing
+              else "only root, in a clone, can try this")
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="pmlab-container-") as name:
         folder = pathlib.Path(name)
@@ -75,11 +78,11 @@ def main():
         if cache := compiler_cache("/source", "/ccache"):
             arguments += ["MORE_PACKAGES=ccache", *(f"{name}={value}" for name, value in cache.items())]
             volumes = ["--volume", f"{compiler_cache_folder()}:/ccache"]
-        buildah("bud", "--quiet", *(f"--build-arg={a}" for a in arguments), *volumes, "-t", "pmlab", "-f", tree / "packaging/container/Containerfile",
-                tree)
+        buildah("bud", "--quiet", *(f"--build-arg={a}" for a in arguments), *volumes, "-t", "pmlab", "-f",
+                tree / "packaging/container/Containerfile", tree)
         print(f"built in {time.monotonic() - began:.0f} s")
-        started = buildah.said("inspect", "--type", "image", "--format", "{{.OCIv1.Config.Entrypoint}} {{.OCIv1.Config.Cmd}}",
-                               "pmlab").strip()
+        started = buildah.said("inspect", "--type", "image", "--format",
+                               "{{.OCIv1.Config.Entrypoint}} {{.OCIv1.Config.Cmd}}", "pmlab").strip()
         assert started == "[pmlab] [doctor]", started
         container = buildah.said("from", "pmlab").strip()
 
@@ -87,7 +90,8 @@ def main():
             return buildah("run", container, "--", "pmlab", *words)
         assert "cpu" in pmlab("doctor")
         assert VERSION in pmlab("--version")
-        assert "cceh" in pmlab("bench", "--index", "cceh", "--medium", "simulated:aep", "--records", "1k", "--operations", "1k")
+        assert "cceh" in pmlab("bench", "--index", "cceh", "--medium", "simulated:aep", "--records", "1k",
+                               "--operations", "1k")
         pmlab("run", "trace", "--scale", "smoke", "--out", "mine")
         assert "mine/index.html" in pmlab("report", "mine")
     print("the image runs pmlab")

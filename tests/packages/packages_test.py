@@ -48,7 +48,8 @@ class Packages(unittest.TestCase):
     def configure(self, way, *more, status=0, folder=None):
         build = self.folder / (folder or way)
         return build, run("cmake", "-S", CONSUMER, "-B", build, "-G", "Ninja", f"-DWAY={way}", f"-DEXAMPLE={EXAMPLE}",
-                          f"-DDRIVE_EXAMPLE={DRIVE_EXAMPLE}", f"-DPMLAB_SOURCE={SOURCE}", f"-DCMAKE_PREFIX_PATH={self.prefix}", *more, status=status)
+                          f"-DDRIVE_EXAMPLE={DRIVE_EXAMPLE}", f"-DPMLAB_SOURCE={SOURCE}",
+                          f"-DCMAKE_PREFIX_PATH={self.prefix}", *more, status=status)
 
     def by_cmake(self, way):
         build, _ = self.configure(way)
@@ -68,7 +69,8 @@ class Packages(unittest.TestCase):
         environment = {**os.environ, "PKG_CONFIG_PATH": ":".join(str(p) for p in self.prefix.glob("lib*/**/pkgconfig"))}
         folder = self.folder / "pkg-config"
         folder.mkdir()
-        for source, package, program in ((CONSUMER / "in_dram.cpp", "pmlab", "in_dram"), (EXAMPLE, "pmlab-pmem", "in_a_pool"),
+        for source, package, program in ((CONSUMER / "in_dram.cpp", "pmlab", "in_dram"),
+                                         (EXAMPLE, "pmlab-pmem", "in_a_pool"),
                                          (DRIVE_EXAMPLE, "pmlab-uring", "on_a_drive")):
             flags = run("pkg-config", "--cflags", "--libs", package, env=environment).split()
             run("c++", "-std=c++20", "-o", folder / program, source, *flags)
@@ -87,7 +89,8 @@ class Packages(unittest.TestCase):
         self.assertTrue(said.endswith("42 -> 4242, run 1\n42 -> 4242, run 2\n"), said)
 
     def test_a_missing_component_is_named(self):
-        said = self.configure("find_package", "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON", status=1, folder="without")[1]
+        said = self.configure("find_package", "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON", status=1,
+                              folder="without")[1]
         self.assertIn("component pmem needs what pkg-config calls libpmemobj, libpmem\n", said)
         self.assertNotIn("jemalloc", said)  # which is optional there
 

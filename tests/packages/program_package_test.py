@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The Debian packages of the program and of the headers, built from the archive of a release and tested as installed: by
-autopkgtest, in a root folder of this release of Debian. Minutes; needs root, debootstrap, debhelper and autopkgtest.
+"""The Debian packages of the program and of the headers, built from the archive of a release and tested as installed:
+by autopkgtest, in a root folder of this release of Debian. Minutes; needs root, debootstrap, debhelper and autopkgtest.
 
     program_package_test.py [--keep DIR]     leaves the packages in DIR"""
 
@@ -17,7 +17,8 @@ from release import SKIPPED, SOURCE, VERSION, Release, compiler_cache, is_reposi
 
 # The same place at each run: a compiler cache finds the same paths.
 FOLDER = SOURCE / "build/packages/program"
-NEEDED = {"dpkg-buildpackage": "dpkg-dev", "dh": "debhelper", "debootstrap": "debootstrap", "autopkgtest": "autopkgtest"}
+NEEDED = {"dpkg-buildpackage": "dpkg-dev", "dh": "debhelper", "debootstrap": "debootstrap",
+          "autopkgtest": "autopkgtest"}
 
 
 def cannot():
@@ -34,7 +35,8 @@ def build(tree):
     """Both packages; returns their paths."""
     shutil.copytree(tree / "packaging/debian", tree / "debian")
     began = time.monotonic()
-    offline("nice", "dpkg-buildpackage", "-us", "-uc", "-b", cwd=tree, env={**os.environ, **compiler_cache(SOURCE.parent)})
+    offline("nice", "dpkg-buildpackage", "-us", "-uc", "-b", cwd=tree,
+            env={**os.environ, **compiler_cache(SOURCE.parent)})
     print(f"built in {time.monotonic() - began:.0f} s")
     return sorted(tree.parent.glob("*.deb"))
 
@@ -55,16 +57,19 @@ def installed(tree, packages):
     """debian/tests, below a root folder that has nothing else of pmlab."""
     with tempfile.TemporaryDirectory(prefix="pmlab-debian-") as folder:
         root = pathlib.Path(folder) / "root"
-        release = next(line.partition("=")[2].strip('"') for line in pathlib.Path("/etc/os-release").read_text().splitlines()
+        release = next(line.partition("=")[2].strip('"')
+                       for line in pathlib.Path("/etc/os-release").read_text().splitlines()
                        if line.startswith("VERSION_CODENAME="))
-        made = subprocess.run([SOURCE / "scripts/debian_root", release, root], capture_output=True, text=True, check=False)
+        made = subprocess.run([SOURCE / "scripts/debian_root", release, root], capture_output=True, text=True,
+                              check=False)
         if made.returncode == SKIPPED:
             print(f"not tested as installed: {made.stderr.strip().splitlines()[-1]}")
             return
         assert made.returncode == 0, made.stderr
         # pmlab reads /proc and keeps pools in /dev/shm. The mounts end with the command.
         mounts = 'mount -t proc proc "$0/proc"; mount -t tmpfs tmpfs "$0/dev/shm"; exec autopkgtest "$@" -- chroot "$0"'
-        said = run("unshare", "--mount", "sh", "-euc", mounts, root, *(p for p in packages if "dbgsym" not in p.name), tree)
+        said = run("unshare", "--mount", "sh", "-euc", mounts, root, *(p for p in packages if "dbgsym" not in p.name),
+                   tree)
         print("\n".join(dict.fromkeys(re.findall(r"(?m)^(?:headers|program) +(?:PASS|FAIL|SKIP).*", said))))
 
 

@@ -19,7 +19,8 @@ SKIPPED = 77  # the exit status of a test that cannot run here
 def run(*words, status=0, **how):
     """Standard output and error of a command that must end with `status`."""
     done = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False, **how)
-    assert done.returncode == status, f"{' '.join(map(str, words))}: status {done.returncode}\n{done.stdout}\n{done.stderr}"
+    called = " ".join(map(str, words))
+    assert done.returncode == status, f"{called}: status {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr
 
 
@@ -27,7 +28,8 @@ def run(*words, status=0, **how):
 def without_network():
     """The words that run a command in a network of its own, with nothing in it; none, where that is not permitted."""
     for words in (["unshare", "--net"], ["unshare", "--map-current-user", "--net"]):
-        if shutil.which("unshare") and subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0:
+        if shutil.which("unshare") and subprocess.run([*words, "true"], capture_output=True,
+                                                      check=False).returncode == 0:
             return words
     return []
 
@@ -45,13 +47,15 @@ def is_repository(folder):
 
 
 def compiler_cache(base, folder=None):
-    """The variables by which a build with CMake uses this machine's compiler cache; none, if it has none. `base`: the paths
-    below it are equal in every build. `folder`: where the build finds the cache, if not where it is."""
+    """The variables by which a build with CMake uses this machine's compiler cache; none, if it has none. `base`: the
+    paths below it are equal in every build. `folder`: where the build finds the cache, if not where it is."""
     if not shutil.which("ccache"):
         return {}
-    settings = dict(line.split(") ", 1)[1].split(" = ", 1) for line in run("ccache", "-p").splitlines() if " = " in line)
+    settings = dict(line.split(") ", 1)[1].split(" = ", 1) for line in run("ccache", "-p").splitlines()
+                    if " = " in line)
     # debhelper sets a home folder and LC_ALL of its own: the cache would not be found, and compares the language.
-    words = ["env", "-u", "LC_ALL", f"LANG={os.environ.get('LANG', 'C.UTF-8')}", f"CCACHE_DIR={folder or settings['cache_dir']}",
+    words = ["env", "-u", "LC_ALL", f"LANG={os.environ.get('LANG', 'C.UTF-8')}",
+             f"CCACHE_DIR={folder or settings['cache_dir']}",
              f"CCACHE_BASEDIR={base}", "CCACHE_NOHASHDIR=1", f"CCACHE_MAXSIZE={settings['max_size']}",
              f"CCACHE_SLOPPINESS={settings['sloppiness'].replace(', ', ',')}", "ccache"]
     return {"CMAKE_CXX_COMPILER_LAUNCHER": ";".join(words)}

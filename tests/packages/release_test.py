@@ -35,7 +35,8 @@ class ReleaseTest(unittest.TestCase):
         listed = run("git", "-C", SOURCE, "ls-files", "-z").split("\0")
         files = [f for f in listed if f and (SOURCE / f).exists() and not f.startswith("results/quick/")]
         script = f'umask {umask}; mkdir -p "$1"; tar -C "$2" --null -T - -c | tar -C "$1" --no-same-permissions -x'
-        subprocess.run(["bash", "-euc", script, "clone", str(tree), str(SOURCE)], input="\0".join(files).encode(), check=True)
+        subprocess.run(["bash", "-euc", script, "clone", str(tree), str(SOURCE)], input="\0".join(files).encode(),
+                       check=True)
         changelog = tree / "CHANGELOG.md"
         changes = changelog.read_text()
         if f"\n## {VERSION}" not in changes:  # it is not released yet
@@ -85,7 +86,8 @@ class ReleaseTest(unittest.TestCase):
         listed = set(run("git", "-C", tree, "ls-files", "-z").split("\0")) - {""}
         self.assertEqual(set(members), listed | {"COMMIT"})
         self.assertEqual(commit, run("git", "-C", tree, "describe", "--always", "--abbrev=12").strip())
-        self.assertEqual({(m.uid, m.gid, m.uname, m.gname, m.mtime) for m in members.values()}, {(0, 0, "", "", 946684800)})
+        self.assertEqual({(m.uid, m.gid, m.uname, m.gname, m.mtime) for m in members.values()},
+                         {(0, 0, "", "", 946684800)})
         self.assertEqual(members["scripts/run.sh"].mode, 0o755)
         self.assertEqual(members["README.md"].mode, 0o644)
 
@@ -103,7 +105,8 @@ class ReleaseTest(unittest.TestCase):
         self.assertIn(name, (self.folder / "raw-one" / "SHA256SUMS").read_text())
         with tarfile.open(self.folder / "raw-one" / name) as archive:
             files = sorted(m.name for m in archive.getmembers() if m.isreg())
-        self.assertEqual(files, [f"pmlab-{VERSION}-raw/{f}" for f in ("claims/aep.json", "manifest.json", "raw/one/cell.json")])
+        self.assertEqual(files, [f"pmlab-{VERSION}-raw/{f}" for f in ("claims/aep.json", "manifest.json",
+                                                                      "raw/one/cell.json")])
         shutil.rmtree(results / "raw")
         self.assertIn("has no raw/", self.release(tree, self.folder / "raw-none", "--raw", results, status=1))
 
@@ -141,8 +144,8 @@ class ReleaseTest(unittest.TestCase):
             archive.extractall(tree)
         unpacked, output = tree / f"pmlab-{VERSION}", self.folder / "build_info.cpp"
         (unpacked / "COMMIT").write_text("0123456789ab\n")
-        run("cmake", "-D", f"SOURCE={unpacked / 'bench/support'}", "-D", f"OUTPUT={output}", "-D", "BUILD_FLAGS=-O3", "-D",
-            f"BUILD_VERSION={VERSION}", "-P", unpacked / "bench/support/build_info.cmake")
+        run("cmake", "-D", f"SOURCE={unpacked / 'bench/support'}", "-D", f"OUTPUT={output}", "-D", "BUILD_FLAGS=-O3",
+            "-D", f"BUILD_VERSION={VERSION}", "-P", unpacked / "bench/support/build_info.cmake")
         self.assertIn('build_commit() noexcept { return R"(0123456789ab)"; }', output.read_text())
 
     def test_debian_knows_every_package(self):
@@ -153,9 +156,11 @@ class ReleaseTest(unittest.TestCase):
         self.assertEqual(set(required) - control - of_tests, set())
 
     def test_a_draft_has_the_working_tree(self):
-        """Changed files as they are, without those that are deleted; the changes are those that are not released yet."""
+        """Changed files as they are, without those that are deleted; the changes are those that are not released
+        yet."""
         tree = self.clone("draft")
-        (tree / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\n### Added\n- A thing.\n\n## 0.0.1\n- Older.\n")
+        (tree / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\n### Added\n- A thing.\n\n## 0.0.1\n- "
+                                           "Older.\n")
         (tree / "README.md").unlink()
         (tree / "untracked").touch()
         out = self.folder / "draft-out"

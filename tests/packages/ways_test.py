@@ -3,8 +3,8 @@
 
     ways_test.py [Ways.test_NAME]...
 
-Without a network, except where a tool is installed from a package registry first. The table at the end shows how each way
-was tried: with its own tool, or, where that is not available here, with a stand-in for the tool's functions."""
+Without a network, except where a tool is installed from a package registry first. The table at the end shows how each
+way was tried: with its own tool, or, where that is not available here, with a stand-in for the tool's functions."""
 
 import importlib.util
 import json
@@ -18,8 +18,8 @@ import tempfile
 import time
 import unittest
 
-from release import (CONSUMER, SKIPPED, SOURCE, VERSION, Release, build_consumer, is_repository, offline, run, run_consumer,
-                     without_network)
+from release import (CONSUMER, SKIPPED, SOURCE, VERSION, Release, build_consumer, is_repository, offline, run,
+                     run_consumer, without_network)
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Kept between runs: tools from package registries.
@@ -82,10 +82,12 @@ class Ways(unittest.TestCase):
     def test_debian_headers(self):
         """libpmlab-dev: built by dpkg-buildpackage, unpacked, and used from where a package lies."""
         if not shutil.which("dpkg-buildpackage") or not shutil.which("dh"):
-            self.not_tried("Debian, libpmlab-dev", "no dpkg-buildpackage and debhelper here: apt-get install dpkg-dev debhelper")
+            self.not_tried("Debian, libpmlab-dev", "no dpkg-buildpackage and debhelper here: apt-get install dpkg-dev "
+                           "debhelper")
         tree = self.release.unpack(self.folder / "debian")
         shutil.copytree(tree / "packaging/debian", tree / "debian")
-        package, prefix, took = tree.parent / f"libpmlab-dev_{VERSION}-1_all.deb", self.folder / "debian-root", Stopwatch()
+        package = tree.parent / f"libpmlab-dev_{VERSION}-1_all.deb"
+        prefix, took = self.folder / "debian-root", Stopwatch()
         with took:
             offline("dpkg-buildpackage", "-us", "-uc", "-A", cwd=tree)
             run("dpkg-deb", "-x", package, prefix)
@@ -111,7 +113,8 @@ class Ways(unittest.TestCase):
                 done = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False)
                 if done.returncode:
                     shutil.rmtree(TOOLS / "conan", ignore_errors=True)
-                    self.not_tried("Conan", "no conan here, and pip cannot install it: " + done.stderr.strip().splitlines()[-1])
+                    self.not_tried("Conan", "no conan here, and pip cannot install it: "
+                                   + done.stderr.strip().splitlines()[-1])
         return shutil.which("conan") or own
 
     def test_conan(self):
@@ -121,8 +124,8 @@ class Ways(unittest.TestCase):
         offline(conan, "profile", "detect", env=environment)
         took = Stopwatch()
         with took:
-            offline(conan, "create", tree / "packaging/conan", "--no-remote", "-s", "compiler.cppstd=20", "--test-folder=",
-                    env=environment)
+            offline(conan, "create", tree / "packaging/conan", "--no-remote", "-s", "compiler.cppstd=20",
+                    "--test-folder=", env=environment)
         said = offline(conan, "test", tree / "packaging/conan/test_package", f"pmlab/{VERSION}", "--no-remote",
                        "-s", "compiler.cppstd=20", env=environment)
         self.assertIn("1000 entries, 21 -> 42\n", said)
@@ -142,8 +145,8 @@ class Ways(unittest.TestCase):
             run(vcpkg, "install", "pmlab", f"--overlay-ports={port.parent}", f"--x-install-root={prefix}")
             prefix, how = next(p for p in prefix.iterdir() if (p / "include/pmlab").exists()), "installed and used"
         else:
-            offline("cmake", "-D", f"PORT_FOLDER={port}", "-D", f"WORK={self.folder / 'vcpkg-work'}", "-D", f"PREFIX={prefix}",
-                    "-P", HERE / "vcpkg_stand_in.cmake")
+            offline("cmake", "-D", f"PORT_FOLDER={port}", "-D", f"WORK={self.folder / 'vcpkg-work'}", "-D",
+                    f"PREFIX={prefix}", "-P", HERE / "vcpkg_stand_in.cmake")
             how = "no vcpkg here: the port was run with stand-ins of vcpkg's functions, and the result used"
         build_consumer(self.folder / "by-vcpkg", "find_package", f"-DCMAKE_PREFIX_PATH={prefix}")
         self.tried("vcpkg", how)

@@ -63,14 +63,16 @@ class DataFrames(unittest.TestCase):
                     self.assertEqual(row[column], result[column])
                 self.assertEqual(row["latency_ns.p99"], result["latency_ns"]["p99"])
                 self.assertEqual(row["options.records"], document["options"]["records"])
-                self.assertEqual(row["machine.simulation.last_level_ns"], document["machine"]["simulation"]["last_level_ns"])
+                self.assertEqual(row["machine.simulation.last_level_ns"],
+                                 document["machine"]["simulation"]["last_level_ns"])
                 self.assertEqual((row["experiment"], row["kind"]), ("sizes", "bench"))
         self.assertEqual(list(self.measured["values.records"].unique()), ["500", "1k"])
         self.assertEqual(self.measured.attrs["failed"], [])
 
     def test_columns_are_for_grouping(self):
         """Numbers are numbers, and no cell holds a list or an object."""
-        medians = self.measured.groupby(["index", "phase", "threads", "options.records"])["throughput_ops_per_s"].median()
+        medians = self.measured.groupby(["index", "phase", "threads",
+                                         "options.records"])["throughput_ops_per_s"].median()
         self.assertEqual(len(medians), 2 * 3 * 2 * 2)
         self.assertEqual(set(self.measured["options.threads"]), {"1,2"})
         for column in self.measured:
@@ -104,9 +106,10 @@ class DataFrames(unittest.TestCase):
         """A document of `pmlab microbench --suite drive`, shortened."""
         folder = self.folder / "drives" / "raw" / "drive"
         folder.mkdir(parents=True)
-        case = {"name": "read/depth=4", "about": "reads", "case": {"operation": "read", "bytes": 4096, "depth": 4}, "value": 7.5,
-                "unit": "thousand/s", "latency_ns": {"p50": 80.0}, "fio": None}
-        (folder / "file.json").write_text(json.dumps({"schema": 1, "kind": "drive", "machine": {"cpu": "x"}, "cases": [case], "device": {"sectors": 9},
+        case = {"name": "read/depth=4", "about": "reads", "case": {"operation": "read", "bytes": 4096, "depth": 4},
+                "value": 7.5, "unit": "thousand/s", "latency_ns": {"p50": 80.0}, "fio": None}
+        (folder / "file.json").write_text(json.dumps({"schema": 1, "kind": "drive", "machine": {"cpu": "x"},
+                                                      "cases": [case], "device": {"sectors": 9},
                                                       "options": {"suite": "drive"}}))
         row = pmlab.results(self.folder / "drives").to_dict("records")[0]
         expected = {"kind": "drive", "name": "read/depth=4", "case.depth": 4, "value": 7.5, "latency_ns.p50": 80.0,
@@ -119,7 +122,8 @@ class DataFrames(unittest.TestCase):
             rows = list(csv.DictReader(file))
         figures = pmlab.figures(folder)
         self.assertEqual(list(figures.columns), list(rows[0]))
-        self.assertEqual([f"{v:.6g}" for v in figures["value"]], [f"{float(r['value']):.6g}" if r["value"] else "nan" for r in rows])
+        self.assertEqual([f"{v:.6g}" for v in figures["value"]],
+                         [f"{float(r['value']):.6g}" if r["value"] else "nan" for r in rows])
         for column in ("chart", "panel", "series", "x", "unit"):
             self.assertEqual(list(figures[column]), [r[column] for r in rows])
 

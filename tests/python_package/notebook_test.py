@@ -1,6 +1,8 @@
-"""examples/results.ipynb runs from its first cell to its last and draws the figures that it promises. Argument: the program.
+"""examples/results.ipynb runs from its first cell to its last and draws the figures that it promises. Argument: the
+program.
 
-By Jupyter, where nbclient and a kernel are there; otherwise its cells are run one after the other as a plain program."""
+By Jupyter, where nbclient and a kernel are there; otherwise its cells are run one after the other as a plain
+program."""
 import ast
 import importlib.util
 import json
@@ -18,7 +20,8 @@ SKIPPED = 77
 # Run behind the notebook's own cells: the lines that were drawn.
 LINES = """
 def lines_of(figure):
-    return {axis.get_title(): {line.get_label(): [list(map(float, line.get_xdata())), list(map(float, line.get_ydata()))]
+    return {axis.get_title(): {line.get_label(): [list(map(float, line.get_xdata())),
+                                                  list(map(float, line.get_ydata()))]
                                for line in axis.get_lines()} for axis in figure.axes}
 print("LINES", {"thesis": lines_of(thesis), "figure_17": lines_of(figure_17), "folder": str(folder)})
 """
@@ -72,7 +75,8 @@ class Notebook(unittest.TestCase):
         lines = ast.literal_eval(said.partition("LINES ")[2].strip())
         self.assertTrue(lines["folder"].startswith(folder))
         self.draws_what_was_published(lines["thesis"])
-        self.assertEqual(set(lines["figure_17"]), {f"{phase}, simulated:{device}" for phase in ("read", "update", "insert")
+        self.assertEqual(set(lines["figure_17"]), {f"{phase}, simulated:{device}"
+                                                   for phase in ("read", "update", "insert")
                                                    for device in ("aep", "classic")})
         for panel in lines["figure_17"].values():
             self.assertEqual(set(panel), {"hybrid_index", "hybrid_index_plus"})

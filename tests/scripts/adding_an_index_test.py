@@ -33,7 +33,8 @@ from pmlab.run.plan import plan
 from program import INDEXES
 def takes(experiment):
     return any(name in cell.value("--index") for cell in plan(load_experiment(experiment, OPTIONS), "full", swept()))
-print(json.dumps({"title": names.index_title(name), "colour": style.colour_of(name), "dark": style.DARK[style.colour_of(name)],
+colour = style.colour_of(name)
+print(json.dumps({"title": names.index_title(name), "colour": colour, "dark": style.DARK[colour],
                   "swept by": [e for e in experiment_names() if takes(e)], "tested": name in INDEXES}))
 """
 
@@ -78,8 +79,8 @@ class AddingAnIndex(unittest.TestCase):
 
     def configure(self, fails=False):
         launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-        return self.run_in("cmake", "-G", "Ninja", "-S", self.source, "-B", "build", "-DCMAKE_BUILD_TYPE=Release", *launcher,
-                           fails=fails)
+        return self.run_in("cmake", "-G", "Ninja", "-S", self.source, "-B", "build", "-DCMAKE_BUILD_TYPE=Release",
+                           *launcher, fails=fails)
 
     def build(self, target):
         self.run_in("cmake", "--build", "build", "--target", target)
@@ -88,7 +89,8 @@ class AddingAnIndex(unittest.TestCase):
         return (self.folder / "build" / path).read_text()
 
     def contents(self):
-        return {str(path.relative_to(self.source)): path.read_bytes() for path in self.source.rglob("*") if path.is_file()}
+        return {str(path.relative_to(self.source)): path.read_bytes() for path in self.source.rglob("*")
+                if path.is_file()}
 
     def test_the_page(self):
         # 1 and 2: the program has it, here the one for the simulated machine, which loads its indexes when it starts.
@@ -142,13 +144,17 @@ class AddingAnIndex(unittest.TestCase):
             self.assertIn(part, lists)
         self.assertEqual(lists.count(f"Each<indexes::{name}>"), 2, "all indexes, and the ordered ones")
         tests = self.run_in("ctest", "-N", "--test-dir", "build")
-        for test in (f"verify.{name}_is_clean", f"verify.strings_{name}_is_clean", f"verify.{name}_is_clean_unoptimised",
-                     f"verify.{name}_mutation.of_size", f"verify.{name}_is_searched_completely", f"test_indexes_{name}_NOT_BUILT"):
+        for test in (f"verify.{name}_is_clean", f"verify.strings_{name}_is_clean",
+                     f"verify.{name}_is_clean_unoptimised",
+                     f"verify.{name}_mutation.of_size", f"verify.{name}_is_searched_completely",
+                     f"test_indexes_{name}_NOT_BUILT"):
             self.assertRegex(tests, rf": (indexes\.)?{re.escape(test)}\n")
 
         said = json.loads(self.run_in(sys.executable, "-c", ASK, name, folder=self.source))
-        self.assertEqual((said["title"], said["colour"], said["dark"], said["tested"]), (name, "#123456", "#abcdef", True))
-        self.assertLessEqual({"answers", "counted", "ordered", "recovery", "scans", "trace", "which_index", "which_strings", "ycsb"},
+        self.assertEqual((said["title"], said["colour"], said["dark"], said["tested"]),
+                         (name, "#123456", "#abcdef", True))
+        self.assertLessEqual({"answers", "counted", "ordered", "recovery", "scans", "trace", "which_index",
+                              "which_strings", "ycsb"},
                              set(said["swept by"]))
         self.assertNotIn("hashes", said["swept by"])
 
@@ -169,7 +175,8 @@ class AddingAnIndex(unittest.TestCase):
     def test_the_page_lists_the_facts(self):
         section = PAGE[PAGE.index("## 2. The entry"):PAGE.index("## 3. The tests")]
         listed = {name for row in re.findall(r"^\| (`.*?) \|", section, re.M) for name in re.findall(r"`(\w+)`", row)}
-        self.assertEqual(listed, {fact for index in json.loads((ROOT / "indexes" / "indexes.json").read_text()) for fact in index})
+        self.assertEqual(listed, {fact for index in json.loads((ROOT / "indexes" / "indexes.json").read_text())
+                                  for fact in index})
 
     def test_vectors_are_loaded_by_those_that_say_so(self):
         def includes(header, seen):

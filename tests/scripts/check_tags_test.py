@@ -24,7 +24,8 @@ class CheckTags(PlantedTree):
         self.assert_clean(self.check(SOUND))
 
     def test_tag_without_rule(self):
-        self.assert_found(self.check(SOUND.replace(" before the lock is released: what a reader returns is durable", "")),
+        self.assert_found(self.check(SOUND.replace(" before the lock is released: what a reader returns is durable",
+                                                   "")),
                           "indexes/include/pmlab/indexes/index.hpp:6: tag (P3) has no rule")
 
     def test_rule_as_a_sentence(self):
@@ -46,10 +47,12 @@ class CheckTags(PlantedTree):
                           "names tag (P2)")
 
     def test_untagged_flush(self):
-        self.assert_found(self.check(SOUND + "void f() {\n  medium_.fence();\n}\n"), "indexes/include/pmlab/indexes/index.hpp:9", "carries no tag")
+        self.assert_found(self.check(SOUND + "void f() {\n  medium_.fence();\n}\n"),
+                          "indexes/include/pmlab/indexes/index.hpp:9", "carries no tag")
 
     def test_tag_on_a_later_line_of_the_statement(self):
-        self.assert_clean(self.check(SOUND.replace("*line);             // (P3)", "\n                 *line);  // (P3)")))
+        self.assert_clean(self.check(SOUND.replace("*line);             // (P3)",
+                                                   "\n                 *line);  // (P3)")))
 
     def test_media_may_flush_without_tag(self):
         self.plant("media/include/pmlab/media/wrapper.hpp", "void flush() {\n  medium_.flush(a, b);\n}\n")

@@ -24,7 +24,8 @@ class CheckWords(PlantedTree):
 
     def test_comment(self):
         text = SOUND_CODE.replace("A reader validates", "Whoever reads validates")
-        self.assert_found(self.check("base/include/pmlab/base/a.hpp", text), "base/include/pmlab/base/a.hpp:1: 'Whoever'", "write: the thread")
+        self.assert_found(self.check("base/include/pmlab/base/a.hpp", text),
+                          "base/include/pmlab/base/a.hpp:1: 'Whoever'", "write: the thread")
 
     def test_comment_behind_code(self):
         text = SOUND_CODE.replace("(P1) commit", "(P1) nobody waits")
@@ -47,15 +48,21 @@ class CheckWords(PlantedTree):
         self.assert_found(self.check("a.py", "LEVEL = 1 / 20  # of the test\n"), "a.py:1:")
         self.assert_found(self.check("a.py", "SIGN = '#'  # of a comment\n"), "a.py:1:")
 
-    def test_long_comment(self):
+    def test_long_line(self):
         for path, sign in (("a.hpp", "//"), ("a.py", "#"), ("a.sh", "#")):
             words = "word " * 23
             self.assert_clean(self.check(path, f"{sign} {words}\n"))
-            self.assert_found(self.check(path, f"{sign} {words}and more\n"), f"{path}:1: a comment of 12", "at most 120")
-            self.assert_clean(self.check(path, f"text('{words}', '{words}')\n"))
+            self.assert_found(self.check(path, f"{sign} {words}and more\n"), f"{path}:1: a line of 12",
+                              "at most 120")
+            self.plant(path, "\n")
+        code = "text('" + "word " * 23 + "', 1)\n"
+        self.assert_found(self.check("a.py", code), "a.py:1: a line of 12")
+        self.plant("a.py", "\n")
+        self.assert_clean(self.check("a.sh", code))
 
     def test_of_inside_a_sentence(self):
-        self.assert_clean(self.check("a.hpp", "// The bytes of a value,\n// of DRAM.\nint OfBytes;  // bytes of DRAM\nsay(Of(bytes));\n"))
+        self.assert_clean(self.check("a.hpp", "// The bytes of a value,\n// of DRAM.\nint OfBytes;  // bytes of "
+                                     "DRAM\nsay(Of(bytes));\n"))
 
     def test_across_the_end_of_a_line(self):
         self.assert_found(self.check("a.cpp", "// This comment lists what\n// comes next.\n"), "a.cpp:1: 'what comes'")

@@ -17,7 +17,8 @@ title = "Cells"
 row = [
   { what = "read", unit = "ns", source = "F", case = "read/bytes={}", at = ["64", "256"], published = [300, nan] },
   { what = "load", unit = "GiB/s", source = "F", case = "load", published = [2.0] },
-  { what = "ratio", unit = "ratio", source = "F", case = "load", field = "1/media.write_amplification", published = [0.5] },
+  { what = "ratio", unit = "ratio", source = "F", case = "load", field = "1/media.write_amplification", \
+    published = [0.5] },
   { what = "remote", unit = "GiB/s", source = "F", published = [1.0], not_measured = "one node" },
 ]
 """
@@ -50,7 +51,8 @@ class CompareDeviceModel(unittest.TestCase):
             return subprocess.run(command, capture_output=True, text=True)
 
     def test_a_cell_may_be_a_ratio_of_two_cases(self):
-        row = 'row = [ { what = "over", unit = "ratio", source = "X", case = "read/bytes=64", over = "OVER", published = [2.0] } ]'
+        row = ('row = [ { what = "over", unit = "ratio", source = "X", case = "read/bytes=64", over = "OVER", '
+               'published = [2.0] } ]')
         with tempfile.TemporaryDirectory() as folder:
             for over, expected in (("read/bytes=dram", "| over | ratio | X | 2.00 | 1.91 | -5 % | yes |"),
                                    ("read/bytes=none", "not in this result")):
@@ -59,7 +61,8 @@ class CompareDeviceModel(unittest.TestCase):
                 content = result()
                 content["cases"].append(case("read/bytes=dram", 160, "ns"))
                 file.write_text(json.dumps(content))
-                done = subprocess.run([sys.executable, SCRIPT, file, "--published", published], capture_output=True, text=True)
+                done = subprocess.run([sys.executable, SCRIPT, file, "--published", published], capture_output=True,
+                                      text=True)
                 self.assertIn(expected, done.stdout)
                 self.assertIn("published/cxl.toml`", done.stdout)
 

@@ -1,5 +1,5 @@
-"""The README has its order, its example is the compiled one, its figures are the published ones. Every link of a document
-leads to a file and to a heading."""
+"""The README has its order, its example is the compiled one, its figures are the published ones. Every link of a
+document leads to a file and to a heading."""
 
 import csv
 import json
@@ -68,7 +68,8 @@ class Documents(unittest.TestCase):
         sums = map(sum, zip(*(map(int, row.split("|")) for row in rows)))
         claims, reproduced, by_construction, failed, undecided, inapplicable, unmeasured = sums
         self.assertIn(f"each of {claims} claims of four published sources: {reproduced} reproduced, {failed} not, "
-                      f"{undecided} undecided, {by_construction} true by construction, {inapplicable} not applicable here, "
+                      f"{undecided} undecided, {by_construction} true by construction, {inapplicable} not applicable "
+                      "here, "
                       f"{unmeasured} not measured", " ".join(result.split()))
 
     def test_figures_are_those_of_the_published_run(self):

@@ -10,16 +10,19 @@ from report_test import ReportCase, names, setUpModule  # noqa: F401  (it is cal
 def case(name, requests, **more):
     size = 1 << 20 if name.startswith("drive-") else 4096
     value = requests * size / 2**30
-    return {"name": name, "claims": [], "medium": "", "skipped": None, "value": value, "unit": "GiB/s", "values": [value * 0.9, value],
-            "repetitions": 2, "spread_percent": 10.0, "steady": True, "requests_per_s": requests, "latency_ns": {"p50": 1e9 / requests},
-            "fio": None, "write_amplification": None} | more
+    return {"name": name, "claims": [], "medium": "", "skipped": None, "value": value, "unit": "GiB/s",
+            "values": [value * 0.9, value],
+            "repetitions": 2, "spread_percent": 10.0, "steady": True, "requests_per_s": requests,
+            "latency_ns": {"p50": 1e9 / requests}, "fio": None, "write_amplification": None} | more
 
 
 def drive(medium, requests, **more):
     cases = [case(f"drive-{what}", 2000) for what in ("read", "write")]
-    cases += [case(f"random-{what}/bytes=4096/depth={depth}", requests * depth) for what in ("read", "write") for depth in (1, 32)]
+    cases += [case(f"random-{what}/bytes=4096/depth={depth}", requests * depth) for what in ("read", "write")
+              for depth in (1, 32)]
     cases += [case(f"random-write/bytes=4096/depth=1/until={until}", 800) for until in ("flush", "durable")]
-    return {"schema": 1, "kind": "drive", "machine": sample_results.MACHINE | {"medium": medium}, "remarks": ["about all figures"],
+    return {"schema": 1, "kind": "drive", "machine": sample_results.MACHINE | {"medium": medium},
+            "remarks": ["about all figures"],
             "cases": cases} | more
 
 

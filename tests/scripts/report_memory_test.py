@@ -71,7 +71,8 @@ class ReportOfMemory(ReportCase):
         self.assertIn("3 claims on simulated:aep", self.headline)
         self.assertIn("<td>M1: Claim M1.</td>", text)
         self.assertIn("✓\u00a0reproduced", text)
-        self.assertIn("64 B: random over sequential: 1.25x, must be at least 1.50x – it is not (published: 1.80x)<br>", text)
+        self.assertIn("64 B: random over sequential: 1.25x, must be at least 1.50x – it is not (published: 1.80x)<br>",
+                      text)
         self.assertIn("no drive &lt;named&gt;", text)
 
     def test_beside_a_benchmark(self):

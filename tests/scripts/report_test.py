@@ -29,7 +29,8 @@ def setUpModule():
 
 
 def make_report(*arguments):
-    """What the program does with `pmlab report`, in this process: starting a Python for each page takes longer than the page."""
+    """What the program does with `pmlab report`, in this process: starting a Python for each page takes longer than the
+    page."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), \
             mock.patch.object(sys, "argv", ["pmlab", "report", *map(str, arguments)]):
@@ -116,7 +117,8 @@ class WholePage(unittest.TestCase):
         with self.subTest("simulated runs show how they scale"):
             self.assertIn("<h2>Simulated machines</h2>", text)
             self.assertIn("simulated-aep-read-scaling", figures)
-            self.assertIn("32 threads", figures["simulated-aep-read-scaling"].split("<table")[1].replace("<td>32<", "32 threads"))
+            self.assertIn("32 threads", figures["simulated-aep-read-scaling"].split("<table")[1].replace("<td>32<",
+                                                                                                         "32 threads"))
             self.assertIn("modelled machine with a core for each thread", text)
         with self.subTest("verdicts"):
             self.assertRegex(self.verdict("CCEH / pmdk_hash: find,"), r"≥ 20x +16\.0x +1.M +not met at this size")
@@ -131,7 +133,8 @@ class WholePage(unittest.TestCase):
 
     def test_ranking_has_every_index(self):
         ranking = figures_in(self.text)["ranking"]
-        for index in [*sample_results.HASHES, *sample_results.ORDERED, "tbb_hash", "std_map", "pmdk_hash", "pmdk_skiplist", "pmdk_radix"]:
+        for index in [*sample_results.HASHES, *sample_results.ORDERED, "tbb_hash", "std_map", "pmdk_hash",
+                      "pmdk_skiplist", "pmdk_radix"]:
             title = names.index_title(index) + (" (DRAM)" if index in sample_results.IN_DRAM else "")
             for line in style.row_name(title).split("\n"):
                 self.assertIn(f">{line}</text>", ranking)
@@ -154,7 +157,8 @@ class WholePage(unittest.TestCase):
             self.assertEqual(len(drawn), 2 * len([*sample_results.HASHES, "tbb_hash", "pmdk_hash"]))
             self.assertTrue(all(abs(a - b) <= 1e-3 * b for a, b in zip(drawn, written)), (drawn, written))
         latency = charts.latency(run, "read", run.find(phase="read", threads=1))
-        drawn = sorted(value for line in latency.figure.axes[0].lines if len(line.get_ydata()) > 2 for value in line.get_ydata())
+        drawn = sorted(value for line in latency.figure.axes[0].lines if len(line.get_ydata()) > 2
+                       for value in line.get_ydata())
         written = sorted(float(row[3]) for row in latency.csv_rows())
         self.assertTrue(len(drawn) == len(written) > 8 and all(abs(a - b) <= 1e-3 * b for a, b in zip(drawn, written)))
 
@@ -168,10 +172,13 @@ class WholePage(unittest.TestCase):
 
     def test_an_index_has_one_colour(self):
         self.assertEqual(len(set(style.INDEX_COLOURS.values())), len(style.INDEX_COLOURS))
-        for variant in ("cache(fast_fair)", "cache(fast_fair,mode=serial)", "strings(fast_fair,keys=decimal)", "cache(strings(fast_fair))"):
+        for variant in ("cache(fast_fair)", "cache(fast_fair,mode=serial)", "strings(fast_fair,keys=decimal)",
+                        "cache(strings(fast_fair))"):
             self.assertEqual(style.colour_of(variant), style.INDEX_COLOURS["fast_fair"], variant)
-        self.assertEqual(style.colour_of("hybrid(hash=cceh@dram,tree=fast_fair@pmem)"), style.INDEX_COLOURS["hybrid_index_plus"])
-        self.assertEqual(style.colour_of("hybrid(hash=cceh@pmem,tree=fast_fair@dram)"), style.INDEX_COLOURS["hybrid_index"])
+        self.assertEqual(style.colour_of("hybrid(hash=cceh@dram,tree=fast_fair@pmem)"),
+                         style.INDEX_COLOURS["hybrid_index_plus"])
+        self.assertEqual(style.colour_of("hybrid(hash=cceh@pmem,tree=fast_fair@dram)"),
+                         style.INDEX_COLOURS["hybrid_index"])
         figures = figures_in(self.text)
         sheet = dict(re.findall(r"\.(s[0-9a-f]+)\{([^}]*)\}", self.text))
         for name in ("ranking", "hash-operations", "hash-workloads", "counted-insert-counts", "hash-read-latency"):
@@ -230,7 +237,8 @@ class Report(ReportCase):
                       self.page_of(sample_results.result("cceh", "read"), sample_results.result("pmdk_hash", "read")))
 
     def test_sentences_follow_other_figures(self):
-        text = self.page_of(sample_results.result("cceh", "read", factor=0.01), sample_results.result("pmdk_hash", "read"))
+        text = self.page_of(sample_results.result("cceh", "read", factor=0.01),
+                            sample_results.result("pmdk_hash", "read"))
         self.assertIn("With 1 thread pmdk_hash leads find (6.25x the next)", text)
         self.assertNotIn("CCEH leads", text)
 
@@ -253,7 +261,8 @@ class Report(ReportCase):
                 for n, v in enumerate((1e6, 50e6, 2e6), 1)]
         text = self.page_of(*runs)
         self.assertIn("Bars: median of n = 3 repeats; whiskers: lowest and highest.", text)
-        self.assertIn(["", "1 thread", "CCEH", "2", "1", "50", "3", "million/s", ""], [["", *row[1:]] for row in csv_of(self.folder, "run-operations")])
+        self.assertIn(["", "1 thread", "CCEH", "2", "1", "50", "3", "million/s", ""],
+                      [["", *row[1:]] for row in csv_of(self.folder, "run-operations")])
 
     def test_batches_are_compared_with_the_same_finds(self):
         def run(factor, **options):
@@ -302,7 +311,8 @@ class Report(ReportCase):
         self.assertIn("Run lost ended with status 3: no space", (self.folder / "index.html").read_text())
 
     def test_invalid_figures_are_marked(self):
-        results = [sample_results.result(i, p, medium="emulated:aep") for p in ("read", "insert") for i in ("cceh", "fast_fair")]
+        results = [sample_results.result(i, p, medium="emulated:aep") for p in ("read", "insert")
+                   for i in ("cceh", "fast_fair")]
         results[0]["invalid"] = True
         text = self.page({"slow": sample_results.document(results, "emulated:aep")})
         figure = figures_in(text)["slow-operations"]
@@ -323,18 +333,21 @@ class FirstScreen(ReportCase):
             medium = f"simulated:{profile}"
             documents[profile] = sample_results.document(
                 [sample_results.result("hybrid_index", "read", t, medium=medium) for t in (1, 16)] +
-                [sample_results.result("hybrid_index_plus", "read", t, medium=medium, factor=factor) for t in (1, 16)], medium)
+                [sample_results.result("hybrid_index_plus", "read", t, medium=medium, factor=factor) for t in (1, 16)],
+                medium)
         return self.page(documents)
 
     def test_thesis_follows_the_figures(self):
         text = self.hybrids(1.8, 1.0)
         thesis = re.search("<p class=thesis>(.*?)</p>", text, re.S)[1]
-        self.assertRegex(thesis, r"Placement must follow the device .* with 1 to 16 threads: on simulated:aep it makes finds 1\.80x as fast; "
+        self.assertRegex(thesis, r"Placement must follow the device .* with 1 to 16 threads: "
+                          r"on simulated:aep it makes finds 1\.80x as fast; "
                                  r"on simulated:classic it leaves finds alike")
         self.assertEqual([name for name in figures_in(text)][:3], ["thesis", "thesis-aep", "thesis-classic"])
         self.assertIn("Journal of Computer Research and Development 58(2), 2021", text)
         with self.subTest("both charts have the same axis"):
-            tops = [max(map(float, re.findall(r">([\d.]+)</text>", figures_in(text)[f"thesis-{p}"]))) for p in ("aep", "classic")]
+            tops = [max(map(float, re.findall(r">([\d.]+)</text>", figures_in(text)[f"thesis-{p}"])))
+                    for p in ("aep", "classic")]
             self.assertEqual(*tops)
 
     def test_a_thesis_that_is_not_shown(self):
@@ -347,7 +360,8 @@ class FirstScreen(ReportCase):
         text = self.page({"claims": document})
         verdicts = text[text.index("<h2 id=verdicts>"):text.index("<nav id=contents>")]
         self.assertIn("Indexes: 1 claim, 1 verdict: 1 undecided", verdicts)
-        self.assertRegex(verdicts, r"\?\xa0undecided on [\w:]+: 64 B: random over sequential: 2\.50x \(1\.40x to 2\.60x, n = 5\); must be at "
+        self.assertRegex(verdicts, r"\?\xa0undecided on [\w:]+: 64 B: random over sequential: 2\.50x "
+                          r"\(1\.40x to 2\.60x, n = 5\); must be at "
                          r"least 1\.50x")
 
     def test_load_of_the_machine_is_warned_of(self):
@@ -359,12 +373,14 @@ class FirstScreen(ReportCase):
         (self.folder / "manifest.json").write_text(json.dumps(manifest))
         make_report(self.folder)
         text = (self.folder / "index.html").read_text()
-        self.assertRegex(text, r"class=warn>Before the run the machine had a load of 1\.7 on 2 CPUs; beside 1 cell [^<]*0\.9 CPUs")
+        self.assertRegex(text, r"class=warn>Before the run the machine had a load of 1\.7 on 2 CPUs; "
+                          r"beside 1 cell [^<]*0\.9 CPUs")
 
 
 class Published(ReportCase):
     def publish(self):
-        documents = {name: d for name, d in sample_results.documents().items() if name in ("hash", "counted", "simulated-aep")}
+        documents = {name: d for name, d in sample_results.documents().items()
+                     if name in ("hash", "counted", "simulated-aep")}
         sample_results.write(self.folder, documents | {"claims": sample_memory.claims()})
         self.target = self.folder.parent / "published"
         run = make_report(self.folder, "--publish", self.target)
@@ -373,7 +389,8 @@ class Published(ReportCase):
 
     def test_page_charts_claims_and_one_csv(self):
         text = self.publish()
-        self.assertEqual({p.name for p in self.target.iterdir()}, {"index.html", "charts", "charts.pdf", "results.csv", "claims.csv"})
+        self.assertEqual({p.name for p in self.target.iterdir()},
+                         {"index.html", "charts", "charts.pdf", "results.csv", "claims.csv"})
         with self.subTest("no link leads nowhere"):
             for target in re.findall(r'(?:src|href)="([^"#]+)', text):
                 self.assertTrue((self.target / target).is_file(), target)
@@ -400,7 +417,8 @@ class Published(ReportCase):
         self.publish()
         run = make_report(self.target)
         self.assertEqual(run.returncode, 1)
-        self.assertIn("is published: it holds page and figures, and no raw/ to make them from; unpack the raw files", run.stderr)
+        self.assertIn("is published: it holds page and figures, and no raw/ to make them from; unpack the raw files",
+                      run.stderr)
 
 
 class Archive(ReportCase):
@@ -427,8 +445,10 @@ class Archive(ReportCase):
                 self.pack(lambda archive, inside=name: archive.add(self.folder, inside))
                 run = make_report("--compare", self.archive, self.folder)
                 self.assertEqual((run.returncode, run.stderr), (0, ""))
-                self.assertRegex((self.folder / "compare.html").read_text(), r"\d+ of (?!0 )\d+ figures are within 2 % of each other")
-        self.assertEqual(make_report("--compare", self.folder, self.archive).returncode, 2, "B is no folder for the page")
+                self.assertRegex((self.folder / "compare.html").read_text(),
+                                 r"\d+ of (?!0 )\d+ figures are within 2 % of each other")
+        self.assertEqual(make_report("--compare", self.folder, self.archive).returncode, 2,
+                         "B is no folder for the page")
         page = self.folder.parent / "page.html"
         self.assertEqual(make_report("--compare", self.folder, self.archive, "--out", page).returncode, 0)
         self.assertTrue(page.is_file())
@@ -473,7 +493,8 @@ class Results(unittest.TestCase):
     def test_it_is_complete(self):
         quick = self.FOLDER / "quick"
         self.assertTrue((self.FOLDER / "README.md").is_file())
-        self.assertEqual({p.name for p in quick.iterdir()}, {"index.html", "charts", "charts.pdf", "results.csv", "claims.csv"})
+        self.assertEqual({p.name for p in quick.iterdir()}, {"index.html", "charts", "charts.pdf", "results.csv",
+                                                             "claims.csv"})
         text = (quick / "index.html").read_text()
         for name in ("thesis-aep", "thesis-classic", "ranking"):
             self.assertIn(f'<figure id="{name}"', text)

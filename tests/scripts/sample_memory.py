@@ -31,8 +31,8 @@ def _case(group, fields, name, published):
     value, unit = _figures(fields)
     side = {"threads": 1, "accesses": 10, "gib_per_s": 1.5, "ns_per_access": 800.0, "latency_ns": {"mean": 900.0}}
     known = published is not None and not math.isnan(published)
-    return {"name": name, "group": group["name"], "medium": "simulated:aep", "scale": 1, "skipped": None, "value": value,
-            "unit": unit, "reads": side, "writes": side, "published": published if known else None,
+    return {"name": name, "group": group["name"], "medium": "simulated:aep", "scale": 1, "skipped": None,
+            "value": value, "unit": unit, "reads": side, "writes": side, "published": published if known else None,
             "published_unit": group.get("published_unit") if known else None}
 
 
@@ -53,17 +53,19 @@ def cases():
 
 def memory(skip=None):
     """A document of all cases; those whose name has a match of the expression `skip` are skipped."""
-    document = {"schema": 1, "kind": "microbench", "machine": sample_results.MACHINE | {"medium": "simulated:aep"}, "remarks": [],
+    document = {"schema": 1, "kind": "microbench", "machine": sample_results.MACHINE | {"medium": "simulated:aep"},
+                "remarks": [],
                 "cases": cases()}
     for case in document["cases"]:
         if skip and skip.search(case["name"]):
-            case |= {"skipped": "16 threads need as many CPUs", "value": None, "unit": None, "reads": None, "writes": None}
+            case |= {"skipped": "16 threads need as many CPUs", "value": None, "unit": None, "reads": None,
+                     "writes": None}
     return json.loads(json.dumps(document))
 
 
 def _condition(measured, holds):
-    return {"what": "64 B: random over sequential", "unit": "x", "measured": measured, "published": 1.8, "at_least": 1.5,
-            "at_most": None, "holds": holds, "rule": "at least 1.50x"}
+    return {"what": "64 B: random over sequential", "unit": "x", "measured": measured, "published": 1.8,
+            "at_least": 1.5, "at_most": None, "holds": holds, "rule": "at least 1.50x"}
 
 
 def claims():

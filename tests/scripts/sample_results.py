@@ -9,7 +9,8 @@ MACHINE = {"cpu": "Example(R) Xeon(R) CPU @ 2.10GHz", "cores": 2, "memory_bytes"
 SPEED = {"cceh": 8.0, "tbb_hash": 4.0, "pmdk_hash": 0.5, "fast_fair": 2.0, "std_map": 1.0, "pmdk_skiplist": 0.4,
          "pmdk_radix": 1.3, "level_hashing": 5.0, "fp_tree": 3.0, "skip_list": 1.5, "skip_list_pm": 0.6,
          "dash": 7.0, "woart": 2.5, "strings(fast_fair)": 1.0, "strings(woart)": 2.0,
-         "strings(fast_fair,keys=decimal)": 0.5, "strings(woart,keys=decimal)": 1.0, "hybrid_index": 6.0, "hybrid_index_plus": 6.0}
+         "strings(fast_fair,keys=decimal)": 0.5, "strings(woart,keys=decimal)": 1.0, "hybrid_index": 6.0,
+         "hybrid_index_plus": 6.0}
 HASHES = ["cceh", "dash", "level_hashing"]
 ORDERED = ["fast_fair", "fp_tree", "woart", "skip_list", "skip_list_pm"]
 STRINGS = ["strings(fast_fair)", "strings(woart)", "strings(fast_fair,keys=decimal)", "strings(woart,keys=decimal)"]
@@ -41,7 +42,8 @@ def documents():
     def plain(indexes, extra=()):
         return [result(i, p, t, r) for r in (1, 2, 3) for t in (1, 2) for p in (*phases, *extra) for i in indexes]
 
-    counts = {"pm_lines_read": 2.0, "device_lines_read": 1.0, "device_lines_written": 1.0, "flushes": 1.0, "fences": 1.0}
+    counts = {"pm_lines_read": 2.0, "device_lines_read": 1.0, "device_lines_written": 1.0, "flushes": 1.0,
+              "fences": 1.0}
     def reopened(indexes):
         return [result(i, "reopen", latency_ns={"mean": 5e6, "p50": 5e6, "max": 5e6}) for i in indexes]
 
@@ -53,7 +55,8 @@ def documents():
         "trace": document([result("cceh", "trace")], verify=True),
         "counted": document([result(i, p, medium="counted:dram", per_operation=counts,
                                     media_bytes={"granule": 256, "read": 256.0, "written": 512.0})
-                             for p in ("read", "insert", "update") for i in (*HASHES, *ORDERED)], medium="counted:dram"),
+                             for p in ("read", "insert", "update") for i in (*HASHES, *ORDERED)],
+                            medium="counted:dram"),
         "emulated-dram": document([result(i, p, medium="emulated:dram") for p in ("read", "insert")
                                    for i in ("cceh", "fast_fair")], medium="emulated:dram"),
         "emulated-aep": document([result(i, p, medium="emulated:aep", factor=.4) for p in ("read", "insert")
@@ -69,7 +72,8 @@ def write(folder, all_documents):
     (folder / "raw").mkdir(parents=True)
     for name, content in all_documents.items():
         (folder / "raw" / f"{name}.json").write_text(json.dumps(content))
-    manifest = {"schema": 1, "title": "sample", "about": "An invented result set.", "started": "2000-01-01 00:00 UTC", "seconds": 90,
-                "runs": [{"name": n, "about": f"Run {n}", "command": f"pmlab bench --run {n}", "status": 0}
+    manifest = {"schema": 1, "title": "sample", "about": "An invented result set.", "started": "2000-01-01 00:00 UTC",
+                "seconds": 90, "runs": [{"name": n, "about": f"Run {n}", "command": f"pmlab bench --run {n}",
+                                         "status": 0}
                          for n in all_documents]}
     (folder / "manifest.json").write_text(json.dumps(manifest))

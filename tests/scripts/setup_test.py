@@ -29,7 +29,10 @@ case " $* " in
     for word in "$@"; do
       name=$(basename "$word"); name=${name%%_*}
       if grep -q " $name " "$STATE/known" && [ ! -e "$STATE/broken/$name" ]; then
-        case $word in *.deb) touch "$STATE/installed/$name" ;; *) [ -e "$STATE/absent/$name" ] || touch "$STATE/installed/$name" ;; esac
+        case $word in
+          *.deb) touch "$STATE/installed/$name" ;;
+          *) [ -e "$STATE/absent/$name" ] || touch "$STATE/installed/$name" ;;
+        esac
       fi
     done
     for word in "$@"; do [ -e "$STATE/broken/$word" ] && exit 100; done ;;

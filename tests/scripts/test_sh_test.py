@@ -1,4 +1,5 @@
-"""scripts/test.sh counts the results of its steps, and its last line and status show a failure. cmake and ctest are stand-ins."""
+"""scripts/test.sh counts the results of its steps, and its last line and status show a failure. cmake and ctest are
+stand-ins."""
 
 import os
 import pathlib

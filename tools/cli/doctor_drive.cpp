@@ -6,11 +6,13 @@
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/file.hpp>
 #include <pmlab/blocks/synchronous.hpp>
+#include "bench/support/quantity.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <optional>

@@ -4,6 +4,7 @@
 #include "tools/cli/python.hpp"
 #include "bench/support/build_info.hpp"
 
+#include <cctype>
 #include <string>
 #include <string_view>
 

@@ -1,6 +1,7 @@
 #include "tools/cli/old_names.hpp"
 #include <pmlab/base/error.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <iterator>

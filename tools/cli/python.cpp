@@ -11,9 +11,11 @@
 #include <filesystem>
 #include <memory>
 #include <sstream>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <unistd.h>

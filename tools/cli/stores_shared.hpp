@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tools/cli/outputs.hpp"
+#include "tools/cli/simulated_program.hpp"
 #include "tools/cli/stores_request.hpp"
 #include <pmlab/base/error.hpp>
 #include "bench/devices/calibration.hpp"

@@ -43,7 +43,7 @@ void add_host_options(CLI::App& app, host_request& r) {
                  "as on x86");
   app.add_flag("--as-is", r.as_is, "with --hosts: also an index that several hosts are not made to share");
   value("--deaths", "", "N, with --hosts: in half of the rounds 1 to N hosts die in the middle of what they do",
-        r.deaths, count_from_0);
+        r.deaths, within(0, 1024));
   value("--stale-loads", "",
         "N, with --hosts: only the first N loads may miss a store of another host, as a violation names them",
         r.stale_loads, count_from_0);

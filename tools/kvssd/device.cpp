@@ -1,4 +1,5 @@
 #include "tools/kvssd/device.hpp"
+#include "tools/kvssd/files.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/blocks/emulated.hpp>
 #include <pmlab/blocks/file.hpp>

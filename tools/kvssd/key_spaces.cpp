@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <exception>
+#include <span>
 
 namespace pmlab::kvssd {
 namespace {

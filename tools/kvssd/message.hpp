@@ -1,6 +1,7 @@
 // From exceptions to results of the API, with their messages kept for the program.
 #pragma once
 
+#include <pmlab/base/error.hpp>
 #include <pmlab/kvssd/kvs_api.h>
 
 #include <exception>

@@ -3,6 +3,8 @@
 #include "bench/support/quantity.hpp"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 

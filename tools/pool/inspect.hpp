@@ -5,6 +5,7 @@
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/root_table.hpp>
 #include "bench/catalogue/registry.hpp"
+#include "bench/support/printable.hpp"
 
 #include <cstddef>
 #include <cstdint>

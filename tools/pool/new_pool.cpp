@@ -7,15 +7,20 @@
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/media/pool_header.hpp>
 #include <pmlab/media/pool_name.hpp>
+#include "bench/support/quantity.hpp"
 #include "bench/support/removed_on_interrupt.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <random>
+#include <string_view>
 #include <system_error>
 
 #include <fcntl.h>

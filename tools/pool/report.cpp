@@ -5,6 +5,7 @@
 #include "bench/support/quantity.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -7,6 +7,7 @@
 #include <pmlab/strings/values.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 

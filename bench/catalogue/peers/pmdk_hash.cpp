@@ -2,6 +2,7 @@
 #include "bench/catalogue/peers/peer.hpp"
 #include "bench/catalogue/peers/pmdk_pool.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 

@@ -3,6 +3,8 @@
 #include "bench/catalogue/peers/peer.hpp"
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 

@@ -19,6 +19,7 @@
 #include <pmlab/blocks/any_device.hpp>
 #include <pmlab/blocks/buffer.hpp>
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>

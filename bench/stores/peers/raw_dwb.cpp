@@ -9,6 +9,7 @@
 #include <array>
 #include <cstring>
 #include <deque>
+#include <utility>
 #include <vector>
 
 namespace pmlab::store_bench {

@@ -2,7 +2,10 @@
 
 #include <rocksdb/file_system.h>
 
+#include <algorithm>
+#include <cstring>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 

@@ -54,7 +54,8 @@ class Stores(ProgramTest):
             return json.load(f)
 
     def test_every_field_is_described(self):
-        document = self.results_of("--store", "chunk_store,raw", "--phases", "fill,overwrite,mix-a,open", "--medium", "counted:dram")
+        document = self.results_of("--store", "chunk_store,raw", "--phases", "fill,overwrite,mix-a,open", "--medium",
+                                   "counted:dram")
         self.assertEqual((document["schema"], document["kind"], document["failure"]), (1, "stores_bench", None))
         with open(os.path.join(DOCS, "results-schema.md"), encoding="utf-8") as f:
             page = f.read().split("# The results of `pmlab stores volumes`", 1)[1]
@@ -73,8 +74,8 @@ class Stores(ProgramTest):
         self.assertEqual({path for path in described if not path.startswith("machine")} - written, set())
 
     def test_stores_take_turns(self):
-        document = self.results_of("--store", "chunk_store,raw_dwb,raw_fpw,raw", "--phases", "fill,overwrite,read", "--size", "16K",
-                                   "--depth", "8", "--threads", "2", "--repeat", "2")
+        document = self.results_of("--store", "chunk_store,raw_dwb,raw_fpw,raw", "--phases", "fill,overwrite,read",
+                                   "--size", "16K", "--depth", "8", "--threads", "2", "--repeat", "2")
         cases = document["cases"]
         stores = ["chunk_store", "raw_dwb", "raw_fpw", "raw"]
         self.assertEqual([(c["phase"], c["repetition"], c["store"]) for c in cases],
@@ -82,7 +83,8 @@ class Stores(ProgramTest):
         for case in cases:
             self.assertEqual(case["clock"], "real")
             self.assertEqual(case["bytes"], case["operations"] * case["size"])
-            self.assertAlmostEqual(case["throughput"], case["operations"] / case["time_ns"] * 1e9, delta=case["throughput"] / 1e6)
+            self.assertAlmostEqual(case["throughput"], case["operations"] / case["time_ns"] * 1e9,
+                                   delta=case["throughput"] / 1e6)
             self.assertGreaterEqual(case["latency_ns"]["p99"], case["latency_ns"]["p50"])
             self.assertEqual(case["operations"], 500)
             self.assertEqual((case["verified"], case["wrong"]), (500 if case["phase"] == "read" else 0, 0))
@@ -93,8 +95,8 @@ class Stores(ProgramTest):
             self.assertEqual(end["verified"], 8 * 1024 * 1024 // 65536)
 
     def test_bytes_of_chunk_store_and_of_the_memory(self):
-        in_place, redirected = self.cases_of("--store", "chunk_store", "--medium", "counted:dram", "--phases", "overwrite", "--size",
-                                             "4K,16K", "--depth", "1")
+        in_place, redirected = self.cases_of("--store", "chunk_store", "--medium", "counted:dram", "--phases",
+                                             "overwrite", "--size", "4K,16K", "--depth", "1")
         self.assertEqual(in_place["medium_counts"]["flushes"], 0)
         self.assertEqual(in_place["store_stats"]["in_place"], in_place["operations"])
         for case in (in_place, redirected):
@@ -107,7 +109,8 @@ class Stores(ProgramTest):
         self.assertLess(redirected["medium_counts"]["flushes"] / redirected["operations"], 2.5)
 
     def test_rocksdb_meta(self):
-        common = ["--phases", "overwrite,read,open", "--size", "4K,16K", "--depth", "8", "--threads", "2", "--device-bytes", "192M"]
+        common = ["--phases", "overwrite,read,open", "--size", "4K,16K", "--depth", "8", "--threads", "2",
+                  "--device-bytes", "192M"]
         self.need("rocksdb_meta")
         for where in (["--medium", "emulated:aep"], ["--container", "blocks"]):
             document = self.results_of("--store", "rocksdb_meta,rocksdb_meta_deferred,raw", *where, *common)
@@ -118,21 +121,22 @@ class Stores(ProgramTest):
             self.assertTrue(any("not BlueStore" in remark for remark in document["remarks"]), document["remarks"])
 
     def test_virtual_time_is_of_all_or_of_none(self):
-        for words, why in ((["--store", "chunk_store", "--medium", "simulated:aep", "--device", "memory"], "--device simulated:p4610"),
+        for words, why in ((["--store", "chunk_store", "--medium", "simulated:aep", "--device", "memory"],
+                            "--device simulated:p4610"),
                            (["--store", "chunk_store", "--device", "simulated:p4610"], "--medium simulated:aep"),
                            (["--store", "rocksdb_meta", "--device", "simulated:p4610"], "emulated:p4610")):
             self.assertIn(why, pmlab(*small(*words)).stderr)
 
     def test_lines_read_are_those_of_each_operation(self):
-        for case in self.cases_of("--store", "chunk_store", "--medium", "counted:dram", "--phases", "read,overwrite", "--size", "16K",
-                                  "--depth", "1"):
+        for case in self.cases_of("--store", "chunk_store", "--medium", "counted:dram", "--phases", "read,overwrite",
+                                  "--size", "16K", "--depth", "1"):
             # The index and the record at least.
             self.assertGreater(case["medium_counts"]["lines_read"] / case["operations"], 1)
 
     def test_the_mix_of_a_page_store(self):
         for threads in ("1", "2"):
-            for case in self.cases_of("--store", "chunk_store,raw_dwb,raw_fpw", "--phases", "pages", "--size", "16K", "--depth", "8",
-                                      "--threads", threads, "--operations", "800"):
+            for case in self.cases_of("--store", "chunk_store,raw_dwb,raw_fpw", "--phases", "pages", "--size", "16K",
+                                      "--depth", "8", "--threads", threads, "--operations", "800"):
                 with self.subTest(store=case["store"], threads=threads):
                     pages, records = 200, 200
                     self.assertEqual((case["operations"], case["reads"]), (800, 400))
@@ -149,13 +153,14 @@ class Stores(ProgramTest):
 
     def test_indexes_rings_and_chunks(self):
         for index in ("skip_list", "fast_fair", "fp_tree", "hybrid"):
-            case, = self.cases_of("--store", "chunk_store", "--index", index, "--ring", "4", "--chunk", "256K", "--phases", "overwrite",
-                                  "--size", "16K", "--depth", "4")
+            case, = self.cases_of("--store", "chunk_store", "--index", index, "--ring", "4", "--chunk", "256K",
+                                  "--phases", "overwrite", "--size", "16K", "--depth", "4")
             self.assertEqual((case["index"], case["ring"]), (index, 4))
             self.assertGreater(case["store_stats"]["merges"], case["operations"] / 8)
 
     def test_a_merge_by_copy_writes_the_data_again(self):
-        case, = self.cases_of("--store", "chunk_store", "--merge", "copy", "--phases", "overwrite", "--size", "16K", "--depth", "4")
+        case, = self.cases_of("--store", "chunk_store", "--merge", "copy", "--phases", "overwrite", "--size", "16K",
+                              "--depth", "4")
         self.assertEqual((case["merge"], case["wrong"]), ("copy", 0))
         copied = case["device_io"]["by_stream"]["merge"]["written_bytes"]
         self.assertEqual(case["device_io"]["written_bytes"], case["bytes"] + copied)
@@ -163,10 +168,11 @@ class Stores(ProgramTest):
         self.assertLessEqual(case["amplification"]["host"], 2.1)
 
     def test_records_on_the_drive(self):
-        fill, overwrite, opened = self.cases_of("--store", "chunk_store", "--container", "blocks", "--phases", "fill,overwrite,open",
-                                                "--size", "16K", "--depth", "1")
+        fill, overwrite, opened = self.cases_of("--store", "chunk_store", "--container", "blocks", "--phases",
+                                                "fill,overwrite,open", "--size", "16K", "--depth", "1")
         for case in (fill, overwrite, opened):
-            self.assertEqual((case["container"], case["medium"], case["index"], case["wrong"]), ("blocks", None, None, 0))
+            self.assertEqual((case["container"], case["medium"], case["index"], case["wrong"]),
+                             ("blocks", None, None, 0))
         # One block of records for each write by itself.
         self.assertGreaterEqual(fill["device_io"]["by_stream"]["index"]["written_bytes"], fill["operations"] * 4096)
         self.assertGreater(overwrite["amplification"]["host"], 1.25)
@@ -175,8 +181,9 @@ class Stores(ProgramTest):
     def test_a_pool_and_files_are_made_and_removed(self):
         with tempfile.TemporaryDirectory(prefix="pmlab-stores-") as folder:
             drive, pool = os.path.join(folder, "drive"), self.file("records.pool")
-            document = self.results_of("--store", "chunk_store,raw", "--device", f"file:{drive}", "--device-bytes", "32M", "--medium",
-                                       f"pmem:{pool}", "--phases", "fill,open", "--size", "64K", "--depth", "8", "--operations", "64")
+            document = self.results_of("--store", "chunk_store,raw", "--device", f"file:{drive}", "--device-bytes",
+                                       "32M", "--medium", f"pmem:{pool}", "--phases", "fill,open", "--size", "64K",
+                                       "--depth", "8", "--operations", "64")
             self.assertEqual([c["store"] for c in document["cases"]], ["chunk_store", "raw", "chunk_store"])
             opening = document["cases"][2]["opening"]
             self.assertGreaterEqual(opening["complete_ns"], opening["first_read_ns"])
@@ -194,8 +201,10 @@ class Stores(ProgramTest):
         with open(drive, "wb") as f:
             f.write(bytes(32 << 20))
         for ring in ("16", "5"):
-            cases = self.cases_of("--store", "chunk_store", "--device", f"file:{drive}", "--device-bytes", "32M", "--overwrite", "--phases",
-                                  "fill,read", "--size", "64K", "--depth", "4", "--operations", "64", "--repeat", "2", "--ring", ring)
+            cases = self.cases_of("--store", "chunk_store", "--device", f"file:{drive}", "--device-bytes", "32M",
+                                  "--overwrite", "--phases",
+                                  "fill,read", "--size", "64K", "--depth", "4", "--operations", "64", "--repeat", "2",
+                                  "--ring", ring)
             self.assertEqual([c["wrong"] for c in cases], [0] * 4)
         self.assertTrue(os.path.exists(drive))
 
@@ -205,14 +214,15 @@ class Stores(ProgramTest):
             f.write(bytes(64 << 20))
         with open(drive, "r+b") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
-            self.assert_fails(2, [drive], *small("--store", "raw", "--device", f"file:{drive}", "--device-bytes", "64M", "--overwrite"))
+            self.assert_fails(2, [drive], *small("--store", "raw", "--device", f"file:{drive}", "--device-bytes", "64M",
+                                                 "--overwrite"))
 
     def test_a_drive_that_changes_its_data_is_found(self):
         drive, results = self.file("drive"), self.file("r.json")
         with open(drive, "wb") as f:
             f.write(bytes(16 << 20))
-        words = small("--store", "raw", "--device", f"file:{drive}", "--device-bytes", "16M", "--overwrite", "--phases", "read", "--size",
-                      "4K", "--depth", "1", "--json", results, "--seconds", "2")
+        words = small("--store", "raw", "--device", f"file:{drive}", "--device-bytes", "16M", "--overwrite", "--phases",
+                      "read", "--size", "4K", "--depth", "1", "--json", results, "--seconds", "2")
         words = [w for i, w in enumerate(words) if w != "--operations" and words[i - 1] != "--operations"]
         with subprocess.Popen([PMLAB, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
             with open(drive, "r+b", buffering=0) as f:
@@ -222,30 +232,36 @@ class Stores(ProgramTest):
                     f.write(os.pread(f.fileno(), 4096, 2 << 20))
             said = program.stderr.read()
             self.assertEqual(program.returncode, 1, said)
-        self.assertIn("wrong answer: raw, read random 4.0 KiB depth 1: block 256, sector 0: has the data of block 512", said)
+        self.assertIn("wrong answer: raw, read random 4.0 KiB depth 1: block 256, sector 0: has the data of block 512",
+                      said)
         self.assertRegex(said, "pmlab: error: [0-9]+ wrong answers; do not trust these figures")
         with open(results, encoding="utf-8") as f:
             document = json.load(f)
         self.assertGreater(document["cases"][0]["wrong"] + document["at_end"][0]["wrong"], 0)
 
     def test_a_modelled_drive_on_the_real_clock(self):
-        case, = self.cases_of("--store", "raw", "--device", "emulated:p4610", "--phases", "read", "--size", "4K", "--depth", "1",
-                              "--operations", "200")
+        case, = self.cases_of("--store", "raw", "--device", "emulated:p4610", "--phases", "read", "--size", "4K",
+                              "--depth", "1", "--operations", "200")
         self.assertGreater(case["latency_ns"]["p50"], 60_000)
 
-    @unittest.skipUnless(os.path.exists(os.path.join(os.path.dirname(PMLAB), "pmlab-simulated")), "pmlab-simulated is not built")
+    @unittest.skipUnless(os.path.exists(os.path.join(os.path.dirname(PMLAB), "pmlab-simulated")),
+                         "pmlab-simulated is not built")
     def test_virtual_time_repeats_to_the_digit(self):
         for container in ("pmem", "blocks"):
-            first, second = (self.cases_of("--store", "chunk_store,raw", "--container", container, "--medium", "simulated:aep", "--device",
-                                           "simulated:p4610", "--phases", "overwrite", "--size", "16K", "--depth", "4", "--threads", "2")
+            first, second = (self.cases_of("--store", "chunk_store,raw", "--container", container, "--medium",
+                                           "simulated:aep", "--device",
+                                           "simulated:p4610", "--phases", "overwrite", "--size", "16K", "--depth", "4",
+                                           "--threads", "2")
                              for _ in range(2))
             self.assertEqual(first, second)
-            self.assertEqual({(c["clock"], c["cpu_ns_per_operation"], c["wrong"]) for c in first}, {("virtual", None, 0)})
+            self.assertEqual({(c["clock"], c["cpu_ns_per_operation"], c["wrong"]) for c in first},
+                             {("virtual", None, 0)})
             self.assertGreater(first[0]["latency_ns"]["p50"], 10_000)
 
     def test_key_value_stores(self):
         stores = there("kv_ssd", "tiered", "rocksdb", "leveldb", "lmdb")
-        document = self.pairs_of("--store", ",".join(stores), "--phases", "load,ycsb-a,ycsb-d,ycsb-f,insert,erase,open", "--depth", "4")
+        document = self.pairs_of("--store", ",".join(stores), "--phases", "load,ycsb-a,ycsb-d,ycsb-f,insert,erase,open",
+                                 "--depth", "4")
         self.assertEqual({case["store"] for case in document["cases"]}, set(stores))
         for case in document["cases"]:
             with self.subTest(store=case["store"], phase=case["phase"]):
@@ -261,35 +277,38 @@ class Stores(ProgramTest):
             self.assertGreaterEqual(end["verified"], 2500)
 
     def test_scans_and_a_staging_drive(self):
-        document = self.pairs_of("--store", "tiered", "--staging", "memory", "--staging-bytes", "64M", "--phases", "load,ycsb-e",
-                                 "--threads", "2")
+        document = self.pairs_of("--store", "tiered", "--staging", "memory", "--staging-bytes", "64M", "--phases",
+                                 "load,ycsb-e", "--threads", "2")
         load, scans = document["cases"]
         self.assertEqual(document["options"]["staging_bytes"], 64 << 20)
         self.assertEqual((load["staging"], scans["wrong"]), ("memory", 0))
-        self.assertGreater(load["staging_io"]["written_bytes"] + load["settling"]["staging_written_bytes"], load["user_bytes"])
+        self.assertGreater(load["staging_io"]["written_bytes"] + load["settling"]["staging_written_bytes"],
+                           load["user_bytes"])
         self.assertGreater(scans["scan_latency_ns"]["p50"], 0)
 
     def test_several_key_value_ssds_share_the_keys(self):
-        load, = self.pairs_of("--store", "kv_ssd", "--devices", "3", "--records", "8k", "--value", "4K", "--phases", "load", "--depth",
-                              "16")["cases"]
+        load, = self.pairs_of("--store", "kv_ssd", "--devices", "3", "--records", "8k", "--value", "4K", "--phases",
+                              "load", "--depth", "16")["cases"]
         self.assertEqual((load["devices"], load["wrong"], load["amplification"]["host"]), (3, 0, 1))
 
     def test_a_memtable_in_a_pool(self):
         pool = self.file("pool")
-        load, _ = self.pairs_of("--store", "tiered", "--memtable", "pmem", "--medium", f"pmem:{pool}", "--phases", "load,read")["cases"]
+        load, _ = self.pairs_of("--store", "tiered", "--memtable", "pmem", "--medium", f"pmem:{pool}", "--phases",
+                                "load,read")["cases"]
         self.assertEqual((load["memtable"], load["medium"], load["wrong"]), ("pmem", f"pmem:{pool}", 0))
         self.assertGreater(load["space"]["medium_bytes"], 2000 * 1016)
         self.assertFalse(os.path.exists(pool))
 
     def test_the_table(self):
-        said = self.assert_works(*small("--store", "chunk_store,raw", "--phases", "overwrite", "--size", "4K", "--depth",
-                                        "1")).stdout.splitlines()
+        said = self.assert_works(*small("--store", "chunk_store,raw", "--phases", "overwrite", "--size", "4K",
+                                        "--depth", "1")).stdout.splitlines()
         self.assertIn("of raw", said[0])
         self.assertIn("1.00x", said[2])
         self.assertRegex(said[-1], "^[0-9]+ reads checked, 0 wrong$")
 
     def test_progress_tells_of_long_work(self):
-        done = pmlab("stores", "volumes", "--store", "raw", "--volume-bytes", "8M", "--operations", "100", "--phases", "read")
+        done = pmlab("stores", "volumes", "--store", "raw", "--volume-bytes", "8M", "--operations", "100", "--phases",
+                     "read")
         self.assertEqual(done.returncode, 0)
         self.assertIn("cases of 1 stores", done.stderr)
 
@@ -319,7 +338,8 @@ class Stores(ProgramTest):
                 ([*one, "--pattern", "latest"], ["no pattern 'latest'", "zipfian"]),
                 ([*one, "--volume-bytes", "1000000"], ["multiple of 4K"]),
                 ([*one, "--device-bytes", "8M"], ["too small", "--device-bytes at least"]),
-                ([*one, "--volume-bytes", "1M", "--size", "64K", "--depth", "32"], ["too few places", "--volume-bytes"]),
+                ([*one, "--volume-bytes", "1M", "--size", "64K", "--depth", "32"],
+                 ["too few places", "--volume-bytes"]),
                 ([*one, "--device", "nvme0n1"], ["no block device 'nvme0n1'", "file:PATH"]),
                 ([*one, "--device", "emulated:p4611"], ["p4611", "p4610"]),
                 ([*one, "--medium", "dramm"], ["no medium 'dramm'"]),
@@ -361,13 +381,16 @@ class Stores(ProgramTest):
         ):
             with self.subTest(words):
                 self.assert_fails(2, parts, "stores", "pairs", "--quiet", *words)
-        self.assert_fails(2, ["stores volumes has no option --records"], "stores", "volumes", "--store", "raw", "--records", "5")
+        self.assert_fails(2, ["stores volumes has no option --records"], "stores", "volumes", "--store", "raw",
+                          "--records", "5")
 
     def test_names_of_the_version_before(self):
         small_run = ["--phases", "read", "--operations", "100", "--repetitions", "1", "--quiet"]
-        for kind, now, words in ((["--kind", "kv"], "stores pairs", ["--store", "kv_ssd", "--keys=2k", "--device-bytes", "64M"]),
+        for kind, now, words in ((["--kind", "kv"], "stores pairs",
+                                  ["--store", "kv_ssd", "--keys=2k", "--device-bytes", "64M"]),
                                  ([], "stores volumes", ["--store", "raw", "--volume-bytes", "8M", "--size", "4K"]),
-                                 (["--kind=block"], "stores volumes", ["--store", "raw", "--volume-bytes", "8M", "--size", "4K"])):
+                                 (["--kind=block"], "stores volumes",
+                                  ["--store", "raw", "--volume-bytes", "8M", "--size", "4K"])):
             with self.subTest(kind):
                 path = self.file("r.json")
                 done = pmlab("stores", "bench", *kind, *words, *small_run, "--json", path)
@@ -378,7 +401,8 @@ class Stores(ProgramTest):
                     options = json.load(f)["options"]
                 self.assertTrue(options["command"].startswith(f"pmlab {now} "), options["command"])
                 self.assertEqual(options.get("records", 2000), 2000)
-        self.assert_fails(2, ["no kind of stores 'object'", "stores volumes"], "stores", "bench", "--kind", "object", "--store", "raw")
+        self.assert_fails(2, ["no kind of stores 'object'", "stores volumes"], "stores", "bench", "--kind", "object",
+                          "--store", "raw")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Key-value SSDs in virtual time: two runs have the same digits, answers are right, the firmware is the limit, and devices add up.
+"""Key-value SSDs in virtual time: two runs have the same digits, answers are right, the firmware is the limit, and
+devices add up.
 
     python3 bench/tests/stores/kv_virtual_time_test.py build/release/bin/pmlab
 """
@@ -32,7 +33,8 @@ def main():
         again = run(pmlab, folder, "--depth", "64")
         assert one == again, f"two runs differ: {one}, {again}"
         for phase, published in PUBLISHED.items():
-            assert abs(one[phase] / published - 1) < 0.15, f"{phase}: {one[phase]:.0f} a second, published {published:.0f}"
+            away = abs(one[phase] / published - 1)
+            assert away < 0.15, f"{phase}: {one[phase]:.0f} a second, published {published:.0f}"
         four = run(pmlab, folder, "--devices", "4", "--threads", "4", "--depth", "64")
         # Each has a processor of its own: no device keeps a thread from the others.
         for phase, alone in one.items():

@@ -10,10 +10,11 @@ import tempfile
 import unittest
 
 PMLAB = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "pmlab"
-VOLUMES = ["volumes", "--medium", "simulated:aep", "--device", "simulated:p4610", "--volume-bytes", "16M", "--device-bytes", "256M",
-           "--operations", "500", "--phases", "overwrite", "--size", "4K", "--depth", "32"]
-PAIRS = ["pairs", "--store", "kv_ssd", "--medium", "simulated:dram", "--device", "simulated:pm983-kv", "--records", "2000",
-         "--value", "1000", "--phases", "load,update,insert", "--operations", "500", "--threads", "2", "--depth", "4"]
+VOLUMES = ["volumes", "--medium", "simulated:aep", "--device", "simulated:p4610", "--volume-bytes", "16M",
+           "--device-bytes", "256M", "--operations", "500", "--phases", "overwrite", "--size", "4K", "--depth", "32"]
+PAIRS = ["pairs", "--store", "kv_ssd", "--medium", "simulated:dram", "--device", "simulated:pm983-kv", "--records",
+         "2000", "--value", "1000", "--phases", "load,update,insert", "--operations", "500", "--threads", "2",
+         "--depth", "4"]
 # The P4610's 4 KB writes a second in the steady state, by its datasheet; into its buffer there are three times as many.
 STEADY = 199e3
 BUFFER_BYTES = 9437184
@@ -35,7 +36,8 @@ def results(*words):
 
 def cases(*words):
     """By store, phase, size, depth and repetition."""
-    return {(c["store"], c["phase"], c.get("size"), c["depth"], c["repetition"]): {k: v for k, v in c.items() if k != "repetition"}
+    return {(c["store"], c["phase"], c.get("size"), c["depth"],
+             c["repetition"]): {k: v for k, v in c.items() if k != "repetition"}
             for c in results(*words)["cases"]}
 
 
@@ -44,7 +46,8 @@ class Layouts(unittest.TestCase):
         for name, words in (("volumes", [*VOLUMES, "--store", "chunk_store,raw"]), ("pairs", PAIRS)):
             with self.subTest(name):
                 three, third = cases(*words, "--repeat", "3"), cases(*words, "--layout", "3")
-                self.assertEqual({k[:-1]: v for k, v in three.items() if k[-1] == 3}, {k[:-1]: v for k, v in third.items()})
+                self.assertEqual({k[:-1]: v for k, v in three.items() if k[-1] == 3},
+                                 {k[:-1]: v for k, v in third.items()})
                 # Inserts into a key-value SSD that has room take what they take, wherever they go.
                 changed = {key[0] for key in third
                            if len({three[(*key[:-1], repetition)]["time_ns"] for repetition in (1, 2, 3)}) > 1}
@@ -62,15 +65,18 @@ class Layouts(unittest.TestCase):
 
     def test_a_case_before_changes_nothing_of_the_drive(self):
         """Depth 1 leaves its buffer empty, 64 KB full."""
-        for name, before in (("depth 1", ["--depth", "1,32"]), ("64 KB", ["--size", "64K,4K"]), ("reads", ["--phases", "read,overwrite"])):
+        for name, before in (("depth 1", ["--depth", "1,32"]), ("64 KB", ["--size", "64K,4K"]),
+                             ("reads", ["--phases", "read,overwrite"])):
             with self.subTest(name):
                 key = ("raw", "overwrite", 4096, 32, 1)
-                self.assertEqual(cases(*VOLUMES, "--store", "raw", *before)[key], cases(*VOLUMES, "--store", "raw")[key])
+                self.assertEqual(cases(*VOLUMES, "--store", "raw", *before)[key],
+                                 cases(*VOLUMES, "--store", "raw")[key])
 
     def test_a_case_before_hardly_changes_a_store(self):
         """Its free space goes on."""
         key = ("chunk_store", "overwrite", 4096, 32, 1)
-        after, alone = (cases(*VOLUMES, "--store", "chunk_store", "--depth", depths)[key]["throughput"] for depths in ("1,32", "32"))
+        after, alone = (cases(*VOLUMES, "--store", "chunk_store", "--depth", depths)[key]["throughput"]
+                        for depths in ("1,32", "32"))
         self.assertAlmostEqual(after / alone, 1, delta=0.05)
 
     def test_a_drive_is_measured_in_its_steady_state(self):
@@ -79,7 +85,8 @@ class Layouts(unittest.TestCase):
             self.assertAlmostEqual(case["throughput"] / STEADY, 1, delta=0.2)
 
     def test_layouts_are_of_virtual_time(self):
-        done = subprocess.run([PMLAB, "stores", "volumes", "--store", "raw", "--layout", "2"], capture_output=True, text=True, check=False)
+        done = subprocess.run([PMLAB, "stores", "volumes", "--store", "raw", "--layout", "2"], capture_output=True,
+                              text=True, check=False)
         self.assertEqual(done.returncode, 2)
         self.assertIn("--layout is of virtual time, and drive memory is on a real clock", done.stderr)
 

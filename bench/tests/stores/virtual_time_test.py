@@ -1,9 +1,10 @@
-"""Stores in virtual time: two runs have the same digits, and those of virtual_time_figures.csv; and the drive is the limit.
+"""Stores in virtual time: two runs have the same digits, and those of virtual_time_figures.csv; and the drive is the
+limit.
 
 The heap of a store lies at addresses that depend on the length of the program's path, and with them its misses in the
-simulated caches. So times of chunk_store are those of one place: of one thread they may be a half percent from the table; of
-several threads, whose order they change, they are not compared with it, and neither are mixes of the drive itself, which
-runs behind it. Bytes of one thread, and the drive itself otherwise, are as pinned to the digit.
+simulated caches. So times of chunk_store are those of one place: of one thread they may be a half percent from the
+table; of several threads, whose order they change, they are not compared with it, and neither are mixes of the drive
+itself, which runs behind it. Bytes of one thread, and the drive itself otherwise, are as pinned to the digit.
 
 A change that moves a figure changes the table in the same commit, with the reason. To make the table again:
 
@@ -41,7 +42,8 @@ def run(pmlab, more, folder):
 def figures_of(name, document):
     for case in document["cases"]:
         assert case["clock"] == "virtual" and case["wrong"] == 0, case
-        key = (name, case["store"], f"{case['phase']} {case['pattern']} {case['size']} depth {case['depth']}, layout {case['repetition']}")
+        key = (name, case["store"], f"{case['phase']} {case['pattern']} {case['size']} depth {case['depth']}, layout "
+               f"{case['repetition']}")
         yield (*key, "time_ns"), case["time_ns"]
         yield (*key, "p50_ns"), case["latency_ns"]["p50"]
         yield (*key, "p99_ns"), case["latency_ns"]["p99"]
@@ -75,7 +77,8 @@ def agree(key, pinned, value):
 def main():
     build, table = measure(os.path.abspath(sys.argv[1]))
     time_of = {key: float(value) for key, value in table.items() if key[3] == "time_ns"}
-    raw, ours = (statistics.median(time_of["one thread", store, f"overwrite random 4096 depth 32, layout {n}", "time_ns"] for n in (1, 2, 3))
+    raw, ours = (statistics.median(time_of["one thread", store, f"overwrite random 4096 depth 32, layout {n}",
+                                           "time_ns"] for n in (1, 2, 3))
                  for store in ("raw", "chunk_store"))
     ratio = raw / ours
     if ratio < 0.95:
@@ -91,7 +94,8 @@ def main():
         pinned_build = f.readline().rstrip("\n")
         pinned = {tuple(row[c] for c in COLUMNS): row["value"] for row in csv.DictReader(f)}
     if build != pinned_build:
-        print(f"the same twice; not compared with the table: this build is\n  {build}\nand the table of\n  {pinned_build}")
+        print(f"the same twice; not compared with the table: this build is\n  {build}\nand the table of\n  "
+              f"{pinned_build}")
         return
     moved = [f"  {', '.join(key)}: {pinned.get(key, 'not there')} -> {table.get(key, 'not there')}"
              for key in sorted(pinned.keys() | table.keys()) if not agree(key, pinned.get(key), table.get(key))]

@@ -3,6 +3,7 @@
 #include "checker/programs/recorder/pool.hpp"
 #include "checker/programs/recorder/steps.hpp"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>

@@ -5,6 +5,7 @@
 #include "checker/programs/recorder/flush_code.hpp"
 #include "checker/programs/recorder/log.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

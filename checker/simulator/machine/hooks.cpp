@@ -8,6 +8,7 @@
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine_counts.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 

@@ -4,9 +4,11 @@
 #include "checker/simulator/machine/fiber_stack.hpp"
 #include <pmlab/base/hash.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 #include <dlfcn.h>
 #include <immintrin.h>

@@ -3,6 +3,8 @@
 #include "checker/simulator/machine/machine.hpp"
 #include <pmlab/media/root_table.hpp>
 
+#include <new>
+
 using pmlab::simulator::persistent_memory;
 using pmlab::simulator::the_machine;
 

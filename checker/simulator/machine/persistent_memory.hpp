@@ -117,8 +117,8 @@ class persistent_memory {
   // logged.
   void write_line(std::uint32_t line, const std::array<std::uint64_t, words_per_line>& words);
 
-  // Whoever has stored to the line is gone: of its logged stores only the first `kept` are durable now, and memory has
-  // no others.
+  // The host that has stored to the line is dead: only the first `kept` of its logged stores are durable now, and
+  // memory has no others.
   void lose_stores(std::uint32_t line, std::size_t kept);
 
   // Lines of reserved blocks are not among them: before a publication keeps the block, its content after a crash is

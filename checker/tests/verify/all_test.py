@@ -1,4 +1,5 @@
-"""all_test.py PROGRAM SUBJECT.so: a search that goes on lists both defects of a toy, and a known one does not end it."""
+"""all_test.py PROGRAM SUBJECT.so: a search that goes on lists both defects of a toy, and a known one does not end
+it."""
 import os
 import sys
 import tempfile

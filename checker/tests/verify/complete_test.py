@@ -1,8 +1,9 @@
-"""complete_test.py PROGRAM INDEX MUTATED.so DATA.toml: `--exhaustive` has the verdicts of brute force, and its outcomes.
+"""complete_test.py PROGRAM INDEX MUTATED.so DATA.toml: `--exhaustive` has the verdicts of brute force, and its
+outcomes.
 
-Brute force is `--every-state`: every state that the machine's model allows, at every crash point, each opened by itself.
-An outcome is all that recovery and check have read, with the values: the search must open one state for each of them.
-The figures of one history are pinned: `complete_search` in DATA.toml.
+Brute force is `--every-state`: every state that the machine's model allows, at every crash point, each opened by
+itself. An outcome is all that recovery and check have read, with the values: the search must open one state for each of
+them. The figures of one history are pinned: `complete_search` in DATA.toml.
 """
 import os
 import re

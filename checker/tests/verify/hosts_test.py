@@ -33,7 +33,9 @@ class Hosts(unittest.TestCase):
         status, output, _ = self.verifier.run("--subject", SUBJECT, "--quiet", *arguments)
         self.assertEqual(status, 0, output)
         self.assertIn("no violation", output)
-        return {name: int(count) for count, name in re.findall(r"(\d+) (rounds|write-backs|stale loads|clobbers|deaths|lost stores)", output)}
+        return {name: int(count)
+                for count, name in re.findall(r"(\d+) (rounds|write-backs|stale loads|clobbers|deaths|lost stores)",
+                                              output)}
 
     def test_it_is_clean_and_was_stale(self):
         for mode in MODES:
@@ -52,8 +54,8 @@ class Hosts(unittest.TestCase):
         for mode in MODES:
             for hosts, deaths, threads in (("2", "1", "1"), ("2", "1", "2"), ("3", "2", "1")):
                 with self.subTest(mode=mode, hosts=hosts, threads=threads):
-                    counts = self.counts("--hosts", hosts, "--deaths", deaths, "--threads", threads, "--coherence", mode,
-                                         "--rounds", "100", "--seed", hosts)
+                    counts = self.counts("--hosts", hosts, "--deaths", deaths, "--threads", threads, "--coherence",
+                                         mode, "--rounds", "100", "--seed", hosts)
                     self.assertGreater(counts["deaths"], 20)
                     self.assertLess(counts["deaths"], 100 * int(deaths))
                     self.assertGreater(counts["lost stores"], 0)
@@ -114,7 +116,8 @@ class Hosts(unittest.TestCase):
                 (["--hosts", "2", "--stale", "all"], "--stale 'all' is unknown; use any, loaded"),
                 (["--hosts", "2", "--invalidation", "lfence"], "--invalidation 'lfence' is unknown"),
                 (["--hosts", "2", "--coherence", "partial", "--coherent-bytes", "100"], "--coherent-bytes 100 is not"),
-                (["--hosts", "2", "--coherence", "partial", "--coherent-bytes", "2MiB"], "--coherent-bytes 2MiB is not"),
+                (["--hosts", "2", "--coherence", "partial", "--coherent-bytes", "2MiB"],
+                 "--coherent-bytes 2MiB is not"),
                 (["--hosts", "2", "--coherent-bytes", "128"], "no effect with --coherence full"),
                 (["--deaths", "1"], "--deaths is about several hosts; give --hosts 2 or more, too"),
                 (["--hosts", "2", "--deaths", "0"], "--deaths is 0, of 2 hosts; give 1 to 1"),

@@ -15,7 +15,8 @@ class Jobs(unittest.TestCase):
     def counts(self, *arguments):
         status, output, _ = self.verifier.run("--index", INDEX, "--rounds", "24", "--quiet", *arguments)
         self.assertEqual(status, 0, output)
-        return re.search(r"\d+ rounds, \d+ crash states \(\d+ different ones judged, \d+ of them of recoveries", output)[0], \
+        return re.search(r"\d+ rounds, \d+ crash states \(\d+ different ones judged, \d+ of them of recoveries",
+                         output)[0], \
             re.search(r"(\d+) schedules", output)[1]
 
     def test_so_many_rounds_are_the_same_in_any_number_of_processes(self):

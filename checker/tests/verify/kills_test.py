@@ -1,5 +1,5 @@
-"""kills_test.py PROGRAM: a process is killed, the next one goes on, and then the power fails, on a memory that writes nothing
-back at opening. docs/memory-model.md has the reason why indexes need a medium that does."""
+"""kills_test.py PROGRAM: a process is killed, the next one goes on, and then the power fails, on a memory that writes
+nothing back at opening. docs/memory-model.md has the reason why indexes need a medium that does."""
 import re
 import sys
 import unittest

@@ -1,5 +1,5 @@
-"""performance_test.py PROGRAM INDEXES EXTRA_FLUSH.so: `pmlab verify --performance` names the lines of flushes and fences that
-have no effect, and ours have a reason each."""
+"""performance_test.py PROGRAM INDEXES EXTRA_FLUSH.so: `pmlab verify --performance` names the lines of flushes and
+fences that have no effect, and ours have a reason each."""
 import sys
 import unittest
 

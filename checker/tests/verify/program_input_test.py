@@ -1,4 +1,5 @@
-"""program_input_test.py PMLAB MISUSE MISUSE_STATIC: runs and checks that give no verdict end with status 2 and one line."""
+"""program_input_test.py PMLAB MISUSE MISUSE_STATIC: runs and checks that give no verdict end with status 2 and one
+line."""
 import os
 import pathlib
 import re
@@ -106,7 +107,8 @@ class Input(unittest.TestCase):
     def test_a_first_pass_that_does_not_end_is_no_success(self):
         done = self.verify(f"{MISUSE} points {{}}", "sleep 0.3; true")
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"not complete: the budget of 1 s ended in the first pass, at step \d+ of the \d+ recorded")
+        self.assertRegex(done.stdout,
+                         r"not complete: the budget of 1 s ended in the first pass, at step \d+ of the \d+ recorded")
 
     def test_a_violation_stands_if_the_check_dies_on_another_state(self):
         # One of the four lines is ahead: unsound. Two are: the check dies; a state of this kind is met when less is
@@ -122,7 +124,8 @@ class Input(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         again = done.stdout.split("to check it again:\n", 1)[1].strip()
         self.assertNotIn("{}", again)
-        self.assertEqual(subprocess.run(again, shell=True, check=False, capture_output=True, cwd=self.folder.name).returncode, 1)
+        self.assertEqual(subprocess.run(again, shell=True, check=False, capture_output=True,
+                                        cwd=self.folder.name).returncode, 1)
 
     def judged(self, how, *options):
         done = self.verify(f"{MISUSE} {how} {{}}", "true", *options)
@@ -144,7 +147,8 @@ class Input(unittest.TestCase):
         self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 128 << 10)
 
     def test_a_signal_leaves_no_file_and_no_program(self):
-        program = subprocess.Popen([PMLAB, "verify", "--program", f"{MISUSE} never_ends {{}}", "--check", "true", "--quiet"],
+        program = subprocess.Popen([PMLAB, "verify", "--program", f"{MISUSE} never_ends {{}}", "--check", "true",
+                                    "--quiet"],
                                    cwd=self.folder.name, env=dict(os.environ, TMPDIR=self.folder.name))
         children = pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children")
         while not any(name.endswith(".pool") for name in os.listdir(self.folder.name)):

@@ -13,7 +13,8 @@ NAME = os.path.basename(PROGRAM).removeprefix("program_")
 PLACES = {
     "sorted_nodes": ["stored by split ", "crash before .* insert ", "crash before .* insert "],
     "hash_in_transactions": ["crash before .* insert ", "crash before .* grow "],
-    "hash_without_transactions": ["stored by insert ", "crash before .* set ", "stored by make_entry ", "crash in the recovery, "],
+    "hash_without_transactions": ["stored by insert ", "crash before .* set ", "stored by make_entry ",
+                                  "crash in the recovery, "],
     "named_array": ["crash before .* allocate ", "crash before .* make_smaller "],
     "slots": ["stored by insert ", "stored by insert "],
     "queue": ["crash before .* push ", "crash before .* operator"],
@@ -36,7 +37,8 @@ class Program(unittest.TestCase):
         return subprocess.run(
             [PMLAB, "verify", "--program", f"{PROGRAM} run {{}}", "--check", f"{PROGRAM} check", "--quiet",
              *(["--after", after] if after else []), *options],
-            capture_output=True, text=True, check=False, timeout=3 * LONGEST_SEARCH, env=environment, cwd=self.folder.name)
+            capture_output=True, text=True, check=False, timeout=3 * LONGEST_SEARCH, env=environment,
+            cwd=self.folder.name)
 
     def test_its_defects_are_found(self):
         for defect in range(1, int(DEFECTS) + 1):

@@ -1,4 +1,5 @@
-"""replay_test.py PROGRAM KEPT_COUNT.so MISSING_FLUSH.so: the command of a report shows its violation in a new process."""
+"""replay_test.py PROGRAM KEPT_COUNT.so MISSING_FLUSH.so: the command of a report shows its violation in a new
+process."""
 import os
 import re
 import shlex

@@ -23,7 +23,8 @@ class StoreBuffers(unittest.TestCase):
         self.verifier(0).expect_clean("--crashes", "--schedules", "--memory-order", "tso", "--budget", "1")
 
     def test_the_indexes_are_clean_with_store_buffers(self):
-        self.verifier(0).expect_clean_index(INDEXES, "--schedules", "--crashes", "--memory-order", "tso", "--budget", "1")
+        self.verifier(0).expect_clean_index(INDEXES, "--schedules", "--crashes", "--memory-order", "tso", "--budget",
+                                            "1")
 
     def test_a_replay_names_its_memory_order(self):
         _, output, _ = self.verifier(1).run("--subject", MISSING_FENCE, "--schedules", "--memory-order", "tso")

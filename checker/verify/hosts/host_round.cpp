@@ -41,7 +41,7 @@ void host_runner::set_machine(simulator::machine_options& how) {
 // are left out.
 void host_runner::plan_deaths() {
   using simulator::death_moment;
-  constexpr std::uint64_t orders = 9;  // of the number of the access before which it dies
+  constexpr std::uint64_t orders = 9;  // the powers of two that a number of accesses is drawn below
   deaths_.clear();
   splitmix64 random(mix_bits(options_->seed) ^ options_->schedule_seed);
   if (options_->hosts->deaths == 0 || random.one_in(2)) return;

@@ -20,8 +20,8 @@ MEMORY = "memory"
 
 @dataclass(frozen=True)
 class Condition:
-    """`what` names the quantity for readers: "64 KB, latency of 16 threads over that of 1". `published`: the figure or the
-    range that the source states of it; None: it states a direction only."""
+    """`what` names the quantity for readers: "64 KB, latency of 16 threads over that of 1". `published`: the figure or
+    the range that the source states of it; None: it states a direction only."""
 
     what: str
     unit: str

@@ -41,7 +41,8 @@ def command_line():
     add("--results", metavar="FILE", help="write the measurements there, for --from and for the report")
     add("--json", metavar="FILE", help="write the verdicts there (docs/claims.md); -: to standard output")
     add("--spread", metavar="PERCENT", help="repeat until repetitions agree so well; 5 if not given")
-    add("--prefetchers", metavar="off | on", help="off: switch the CPU's prefetchers off for the run (root); on: leave them")
+    add("--prefetchers", metavar="off | on", help="off: switch the CPU's prefetchers off for the run (root); on: leave "
+        "them")
     add("--list", action="store_true", help="show the claims and their rules, and measure nothing")
     add("--markdown", action="store_true", help="with --list: as docs/claims.md has it")
     return parser
@@ -111,8 +112,8 @@ def _filter_for(given, chosen, suite):
 
 
 def _measure(given, chosen):
-    """The document that `pmlab microbench` wrote of the cases of these claims, and its exit status: a run that ends early
-    leaves the figures that it has. Raises _ChildFailed: it left none."""
+    """The document that `pmlab microbench` wrote of the cases of these claims, and its exit status: a run that ends
+    early leaves the figures that it has. Raises _ChildFailed: it left none."""
     suite = given.suite or "paper"
     words = [*_microbench(given, suite), "--filter", _filter_for(given, chosen, suite)]
     for option, value in (("--spread", given.spread), ("--prefetchers", given.prefetchers)):

@@ -15,8 +15,8 @@ CASES = ("drive-read", "drive-write")  # cases of every suite of drives: peak ba
 
 
 def drive_cases(document):
-    """The cases that M22 needs, of what `pmlab microbench --device --json` wrote; none, if it is of another drive. Raises
-    KeyError, TypeError: it is no such document."""
+    """The cases that M22 needs, of what `pmlab microbench --device --json` wrote; none, if it is of another drive.
+    Raises KeyError, TypeError: it is no such document."""
     if document["machine"]["medium"] != DRIVE:
         return []
     return [case for case in document["cases"] if case["name"] in CASES]

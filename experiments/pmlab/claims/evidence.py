@@ -61,8 +61,8 @@ def _repeats(case, path):
 
 
 def _like_value(case, value):
-    """The suite keeps the repetitions of a case's value alone. Its other figures come from the same accesses, and are taken
-    to spread as much."""
+    """The suite keeps the repetitions of a case's value alone. Its other figures come from the same accesses, and are
+    taken to spread as much."""
     values = _repeats(case, "value")
     return [value / case["value"] * one for one in values] if values and case["value"] else [value]
 

@@ -11,9 +11,9 @@ MARGIN_OF_ONE = 0.1
 
 @dataclass(frozen=True)
 class Figure:
-    """`low` and `high`: the least and the most of its `n` repeats; `value` where it repeats to the digit. `turns`: figures
-    of the same turns were measured one after the other in each repeat, so their repeats belong together; None: measured
-    apart from all others."""
+    """`low` and `high`: the least and the most of its `n` repeats; `value` where it repeats to the digit. `turns`:
+    figures of the same turns were measured one after the other in each repeat, so their repeats belong together; None:
+    measured apart from all others."""
 
     value: float
     low: float

@@ -19,8 +19,9 @@ VERDICTS = (REPRODUCED, BY_CONSTRUCTION, NOT_REPRODUCED, UNDECIDED, NOT_APPLICAB
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of a measured condition. `holds`: None where the spread crosses a limit, or is no number. `public`: the
-    same quantity of other published measurements of the device, which decides nothing; None where there are none."""
+    """The result of a measured condition. `holds`: None where the spread crosses a limit, or is no number. `public`:
+    the same quantity of other published measurements of the device, which decides nothing; None where there are
+    none."""
 
     condition: Condition
     measured: Measured
@@ -76,7 +77,8 @@ def judge(claim, evidence):
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         judgement.reason = claim.missing or f"no {min(lacking)}{more}"
     elif claim.partner:
-        judgement.verdict, judgement.reason = NOT_APPLICABLE, f"{claim.partner} is not here; its substitute stands beside"
+        judgement.verdict = NOT_APPLICABLE
+        judgement.reason = f"{claim.partner} is not here; its substitute stands beside"
     elif any(f.holds is False for f in judgement.findings):
         judgement.verdict = NOT_REPRODUCED
     elif undecided:

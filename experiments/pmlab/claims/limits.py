@@ -30,8 +30,8 @@ def exactly(value):
 
 @dataclass(frozen=True)
 class Measured:
-    """A quantity with its spread: `low` to `high` is what its repeats allow, `n` how many repeats there were (the fewest,
-    where its figures differ). Where the repeats agree to the digit, `low` and `high` are its value."""
+    """A quantity with its spread: `low` to `high` is what its repeats allow, `n` how many repeats there were (the
+    fewest, where its figures differ). Where the repeats agree to the digit, `low` and `high` are its value."""
 
     value: float
     low: float
@@ -49,8 +49,8 @@ class Measured:
 
 
 def keeps(measured, limits):
-    """True: the whole spread is within the limits. False: all of it is outside, so more repeats would not mend it. None:
-    the spread crosses a limit, and the value's side of it is luck; or it is no number, whatever the limit."""
+    """True: the whole spread is within the limits. False: all of it is outside, so more repeats would not mend it.
+    None: the spread crosses a limit, and the value's side of it is luck; or it is no number, whatever the limit."""
     if not measured.is_number:
         return None
     if limits.low <= measured.low and measured.high <= limits.high:

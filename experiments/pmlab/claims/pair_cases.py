@@ -27,7 +27,8 @@ def of_pairs(prefix, store, phase, pattern, value, depth, path="value"):
 
 
 def written_per_user_byte(*case):
-    """Bytes that all drives got, with those that settling wrote, over keys and values that were put. `case`: as of_pairs."""
+    """Bytes that all drives got, with those that settling wrote, over keys and values that were put. `case`: as
+    of_pairs."""
     return made_of((of_pairs(*case, path) for path in ("written_bytes", "user_bytes")), over)
 
 
@@ -54,8 +55,8 @@ def figures_of(case):
 KV, ROCKSDB = "kv_ssd", "rocksdb"
 FLASH = "kv_flash/device_bytes=1G/records=164k"
 UPDATES = "update", "zipfian", "1K", 4  # phase, pattern, value, depth of the ablation
-DEVICE = ("kv_ssd, a key-value SSD in this process whose times are fitted to published ones of a PM983; RocksDB on the same "
-          "modelled flash as a block drive")
+DEVICE = ("kv_ssd, a key-value SSD in this process whose times are fitted to published ones of a PM983; RocksDB on the "
+          "same modelled flash as a block drive")
 
 
 def insert(store, pattern, log="on", path="value"):

@@ -23,8 +23,8 @@ CRASH_STATES = "crash states"
 
 @dataclass
 class MediumResults:
-    """All that was measured on one medium. `medium`: "simulated:aep"; pools without their paths: "pmem", "emulated:aep".
-    `document`: as Evidence takes it."""
+    """All that was measured on one medium. `medium`: "simulated:aep"; pools without their paths: "pmem",
+    "emulated:aep". `document`: as Evidence takes it."""
 
     medium: str
     document: dict
@@ -34,7 +34,8 @@ def _medium_of(document):
     """The medium; a pool without its path, which is no property of the device. Block volumes: that of the records."""
     if is_of_pairs(document):
         return PAIRS
-    medium = (document["options"] if document.get("kind") == "stores_bench" else document["machine"]).get("medium", "").split("@")[0]
+    holder = document["options" if document.get("kind") == "stores_bench" else "machine"]
+    medium = holder.get("medium", "").split("@")[0]
     return "pmem" if medium.startswith("pmem:") else medium
 
 
@@ -63,9 +64,9 @@ def _only_counts(options):
 
 
 def cases_of_bench(document, prefix, cell=None):
-    """The cases of one document that `pmlab bench --json` wrote. Their names begin with `prefix`: the experiment with its
-    keys of the matrix. `cell`: the name of the run. Its indexes took turns, phase by phase, with each number of threads. Raises
-    KeyError, TypeError: it is none."""
+    """The cases of one document that `pmlab bench --json` wrote. Their names begin with `prefix`: the experiment with
+    its keys of the matrix. `cell`: the name of the run. Its indexes took turns, phase by phase, with each number of
+    threads. Raises KeyError, TypeError: it is none."""
     by_place = defaultdict(list)
     most = defaultdict(int)
     for result in document["results"]:
@@ -88,8 +89,8 @@ def cases_of_bench(document, prefix, cell=None):
 
 
 def cases_of_stores(document, prefix, cell=None):
-    """The cases of one document that `pmlab stores volumes --json` wrote; as `cases_of_bench`. Its stores took turns. Raises
-    KeyError, TypeError: it is none."""
+    """The cases of one document that `pmlab stores volumes --json` wrote; as `cases_of_bench`. Its stores took turns.
+    Raises KeyError, TypeError: it is none."""
     by_place, options = defaultdict(list), document["options"]
     for case, phase in numbered(document["cases"]):
         if case["throughput"] is None:
@@ -100,7 +101,8 @@ def cases_of_stores(document, prefix, cell=None):
         case = _medians(results) | {key: options[key] for key in OF_VOLUME}
         repeats = [{**result, "value": result["throughput"]} for result in results]
         cases.append(case | {"name": case_name_of_store(prefix, *place), "value": case["throughput"], "unit": "ops/s",
-                             "skipped": None, "repeats": repeats, "turns": cell or prefix, "counted": _only_counts(options)})
+                             "skipped": None, "repeats": repeats, "turns": cell or prefix,
+                             "counted": _only_counts(options)})
     return cases
 
 
@@ -110,15 +112,15 @@ def cases_of_pairs(document, prefix, cell=None):
     for case, phase in numbered(document["cases"]):
         by_place[place_of(case, phase)].append(figures_of(case))
     return [_medians(results) | {key: options[key] for key in OF_RUN}
-            | {"name": case_name_of_pairs(prefix, *place), "unit": results[0]["unit"], "skipped": None, "repeats": results,
-               "turns": cell or prefix, "counted": _only_counts(options)}
+            | {"name": case_name_of_pairs(prefix, *place), "unit": results[0]["unit"], "skipped": None,
+               "repeats": results, "turns": cell or prefix, "counted": _only_counts(options)}
             for place, results in sorted(by_place.items())]
 
 
 def cases_of_campaign(document):
     """The cases that `pmlab verify --seeds A..B --out` wrote: verify/index=INDEX, with the number of violations."""
-    return [{**index, "name": f"verify/index={index['index']}", "value": len(index["violations"]), "unit": "", "skipped": None,
-             "counted": True}
+    return [{**index, "name": f"verify/index={index['index']}", "value": len(index["violations"]), "unit": "",
+             "skipped": None, "counted": True}
             for index in document["indexes"]]
 
 
@@ -195,13 +197,13 @@ def read_result_set(folder):
 
         EXPERIMENT[/KEY=VALUE...]/index=INDEX/threads=N/phase=PHASE
 
-    (of a store: EXPERIMENT[/KEY=VALUE...]/store=STORE/phase=PHASE/pattern=PATTERN/size=SIZE/depth=DEPTH; of one of pairs with
-    value=VALUE in the place of size=SIZE)
+    (of a store: EXPERIMENT[/KEY=VALUE...]/store=STORE/phase=PHASE/pattern=PATTERN/size=SIZE/depth=DEPTH; of one of
+    pairs with value=VALUE in the place of size=SIZE)
     with the keys of the matrix that are none of medium, index and threads. Its `value` is the throughput, the other
-    figures keep their places below it ("latency_ns/mean"), each the median over the repeats. threads=most is the case with
-    the most threads. Cells that failed are left out. The cases of the drive that claims compare with stand beside those of
-    each medium. A campaign of `pmlab verify` in FOLDER/verify is a medium of its own, "crash states". Raises Failure: no
-    manifest.json, a file that is no result."""
+    figures keep their places below it ("latency_ns/mean"), each the median over the repeats. threads=most is the case
+    with the most threads. Cells that failed are left out. The cases of the drive that claims compare with stand beside
+    those of each medium. A campaign of `pmlab verify` in FOLDER/verify is a medium of its own, "crash states". Raises
+    Failure: no manifest.json, a file that is no result."""
     folder = Path(folder)
     if not (folder / "manifest.json").exists():
         raise Failure(f"{folder} holds no manifest.json", "name a folder that `pmlab run --out` wrote")

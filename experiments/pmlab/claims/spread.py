@@ -1,8 +1,9 @@
 """From figures that spread to a quantity with its spread.
 
-Figures that were measured in turns change together, since a change of the machine falls on all of a repeat: the quantity
-is taken of each repeat of theirs. A figure that was measured apart is put to its least and to its most. In both cases all
-other figures keep their medians, and the changes add up in squares, as errors of independent measurements do."""
+Figures that were measured in turns change together, since a change of the machine falls on all of a repeat: the
+quantity is taken of each repeat of theirs. A figure that was measured apart is put to its least and to its most. In
+both cases all other figures keep their medians, and the changes add up in squares, as errors of independent
+measurements do."""
 
 import math
 from collections import defaultdict

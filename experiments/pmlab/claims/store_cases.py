@@ -1,4 +1,5 @@
-"""Results of `pmlab stores volumes` as cases: their names, which claims about stores and the reader of result sets share."""
+"""Results of `pmlab stores volumes` as cases: their names, which claims about stores and the reader of result sets
+share."""
 
 from collections import defaultdict
 
@@ -41,4 +42,5 @@ BLUESTORE_PARTNER = "BlueStore of Ceph 15.2"
 # With checksums, and overwrites of a block that are deferred.
 PEER = "rocksdb_meta_deferred"
 BLUESTORE = f"{PEER}, the algorithm of BlueStore and not BlueStore itself; {DRIVE}"
-PAIRS_DEVICE = f"a key-value device in this process, whose work is the host's, too, and without the latency of a command; {DRIVE}"
+PAIRS_DEVICE = ("a key-value device in this process, whose work is the host's, too, and without the latency of a "
+                f"command; {DRIVE}")

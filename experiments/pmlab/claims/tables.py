@@ -84,7 +84,8 @@ def _condition_to_json(condition, finding):
     m, stated = finding.measured if finding else None, condition.published
     return {"what": condition.what, "unit": condition.unit, "measured": m.value if m else None,
             "spread": None if m is None or m.exact or not m.is_number else [m.low, m.high], "n": m.n if m else None,
-            "published": stated.low if stated and stated.low == stated.high else None, "stated": text_of_published(condition),
+            "published": stated.low if stated and stated.low == stated.high else None,
+            "stated": text_of_published(condition),
             "public": finding.public if finding else None, "at_least": _limit(condition.must_be.low),
             "at_most": _limit(condition.must_be.high), "holds": finding.holds if finding else None,
             "rule": text_of_range(condition.must_be, condition.unit)}

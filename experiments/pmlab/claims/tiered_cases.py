@@ -29,7 +29,8 @@ def policy(place, phase, pattern="zipfian", path="value"):
 
 def aged(store, overwrites, path="value"):
     """A figure of the overwrite with this number, from 1."""
-    return of_pairs("tiered_ageing", store, "update" + (f"-{overwrites}" if overwrites > 1 else ""), "random", "1000", 1, path)
+    return of_pairs("tiered_ageing", store, "update" + (f"-{overwrites}" if overwrites > 1 else ""), "random", "1000",
+                    1, path)
 
 
 def gain(case, *more):

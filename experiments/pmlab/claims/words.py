@@ -4,7 +4,8 @@
     "much", "sharply"                            half as much again, or a quarter less
     "falls", "degrades"                          by a tenth or more
     "about 7", "about 2"                         any value that rounds to it
-    "by 20 to 30 %", "by 30 %", "7.3 times"      a quarter less or more than that: 15 to 40 %, 22.5 to 40 %, 5.5 to 9.7 times
+    "by 20 to 30 %", "by 30 %", "7.3 times"      a quarter less or more than that: 15 to 40 %, 22.5 to 40 %, 5.5 to 9.7
+times
     "up to 1.8x", "up to 40 %"                   the highest figure is at least that, less what "the same" allows
     "not affected", "no gain"                    by less than a tenth
 """

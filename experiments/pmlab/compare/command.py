@@ -11,8 +11,9 @@ from .judging import LEVEL
 
 _THRESHOLD = 5.0
 EPILOG = """\
-A and B are two files of --json (bench, stores, microbench), or two folders of `pmlab run`, one of which may be published. Status:
-0 nothing is worse; 1 a figure of B is worse than A's by more than the threshold (in percent of A's), and by more than chance; 2 wrong usage.
+A and B are two files of --json (bench, stores, microbench), or two folders of `pmlab run`, one of which may be
+published. Status: 0 nothing is worse; 1 a figure of B is worse than A's by more than the threshold (in percent of A's),
+and by more than chance; 2 wrong usage.
 
 examples:
   pmlab compare before.json after.json
@@ -22,12 +23,14 @@ examples:
 
 def command_line():
     """The command line, for the command itself and for its description (pmlab.describe)."""
-    parser = Parser(prog="pmlab compare", epilog=EPILOG, description="Shows which figures of two results differ by more than chance")
+    parser = Parser(prog="pmlab compare", epilog=EPILOG, description="Shows which figures of two results differ by "
+                    "more than chance")
     add = parser.add_argument
     add("A", help="PATH: a file of --json, or a folder of results")
     add("B", help="PATH: the other one, of the same kind")
     add("--quantity", metavar="NAME,...", help=f"{' | '.join(QUANTITIES)}; throughput and counts if not given")
-    add("--threshold", metavar="PERCENT", help=f"of A's figure: what is worse by no more does not change the status; {_THRESHOLD:g} if not given")
+    add("--threshold", metavar="PERCENT", help=f"of A's figure: what is worse by no more does not change the status; "
+        f"{_THRESHOLD:g} if not given")
     add("--level", metavar="PERCENT", help=f"level of the rank test; {100 * LEVEL:g} if not given")
     add("--all", action="store_true", help="show figures that are alike, too")
     add("--json", metavar="FILE", help="write the comparison there (docs/results-schema.md); -: to standard output")
@@ -42,7 +45,8 @@ def _percent(text, option, otherwise, below):
     except ValueError:
         value = -1
     if not 0 <= value < below:
-        raise Failure(f"{option} '{text}' is no percentage from 0 to less than {below}", f"give a number such as {otherwise:g}")
+        raise Failure(f"{option} '{text}' is no percentage from 0 to less than {below}",
+                      f"give a number such as {otherwise:g}")
     return value
 
 

@@ -1,5 +1,5 @@
-"""The figures of a result: of a file that `pmlab bench`, `stores` or `microbench` wrote with --json, of a folder of `pmlab run`,
-or of a published one."""
+"""The figures of a result: of a file that `pmlab bench`, `stores` or `microbench` wrote with --json, of a folder of
+`pmlab run`, or of a published one."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,8 @@ MORE, LESS, NEITHER = "more", "less", "neither"
 COUNTS = ("flushes", "fences", "lines_read", "lines_written", "device_reads", "device_writes", "media_bytes_read",
           "media_bytes_written")
 # Quantities that mean nothing on a medium that counts.
-TIMES = ("throughput", "thousand", "latency", "p99", "microseconds", "microseconds_p99", "cpu", "milliseconds", "first_find", "first_scan")
+TIMES = ("throughput", "thousand", "latency", "p99", "microseconds", "microseconds_p99", "cpu", "milliseconds",
+         "first_find", "first_scan")
 DEFAULT = ("throughput", "flushes", "fences", "lines_read", "lines_written", "device_writes")
 _TIMED = ("ns", "us", "ms", "s")
 
@@ -34,7 +35,8 @@ class Figure:
 
 @dataclass
 class Figures:
-    """`found`: {key: Figure}, where the key is words: the run, the medium, the rest of its name; `origin`: a clause about machine and commit."""
+    """`found`: {key: Figure}, where the key is words: the run, the medium, the rest of its name; `origin`: a clause
+    about machine and commit."""
 
     found: dict
     origin: str
@@ -43,7 +45,8 @@ class Figures:
 
 
 def _of_measurement(run, m, quantities):
-    words = [names.index_title(m.index), names.short_phase(m.phase), *(v for k, v in getattr(m, "keys", {}).items() if k != "store"),
+    words = [names.index_title(m.index), names.short_phase(m.phase),
+             *(v for k, v in getattr(m, "keys", {}).items() if k != "store"),
              "1 thread" if m.threads == 1 else f"{m.threads} threads", *([f"batch {m.batch}"] if m.batch > 1 else [])]
     counts = m.medium.startswith("counted")
     for name in quantities:
@@ -68,7 +71,8 @@ def _of_memory(memory):
             continue
         low, high = memory.range_of_value(name)
         values = case.get("values") or []
-        side = Side(memory.value(name), low, high, len(values) or 1, tuple(values))  # samples: unscaled, which ranks allow
+        side = Side(memory.value(name), low, high, len(values) or 1,
+                    tuple(values))  # samples: unscaled, which ranks allow
         unit = case.get("unit", "")
         yield (memory.name, names.short_medium(memory.medium), name), Figure(
             side, _better(unit), lambda v, u=unit: f"{names.number(v)} {u}".strip(),
@@ -83,7 +87,8 @@ def _of_results(loaded, quantities):
     for memory in [*loaded.memories, *loaded.drives]:
         found.update(_of_memory(memory))
     machine = loaded.machine
-    return Figures(found, f"{provenance.machine_line(machine)}, commit {machine.get('commit', '?')}", machine.get("cpu", ""),
+    return Figures(found, f"{provenance.machine_line(machine)}, commit {machine.get('commit', '?')}",
+                   machine.get("cpu", ""),
                    loaded.has_real_clock)
 
 
@@ -111,17 +116,19 @@ def _named_alike(both):
 
 
 def load_both(first, second, quantities):
-    """Both results as Figures. If one is published, both have the figures that their charts show. Raises Failure: a path holds no
-    results."""
+    """Both results as Figures. If one is published, both have the figures that their charts show. Raises Failure: a
+    path holds no results."""
     paths = [Path(first), Path(second)]
     for path in paths:
         if not path.exists():
             raise Failure(f"there is no {path}", "name a file of --json, or a folder of `pmlab run`")
     if any(map(results.is_published, paths)):
         if not all(path.is_dir() for path in paths):
-            raise Failure("a published folder is compared with a folder", "give the folder that `pmlab run --out` wrote")
+            raise Failure("a published folder is compared with a folder",
+                          "give the folder that `pmlab run --out` wrote")
         return [_of_drawn(path) for path in paths]
     if paths[0].is_dir() != paths[1].is_dir():
-        raise Failure("a file and a folder have no figure in common", "give two files of --json, or two folders of `pmlab run`")
+        raise Failure("a file and a folder have no figure in common",
+                      "give two files of --json, or two folders of `pmlab run`")
     return _named_alike([_of_results(results.load(path) if path.is_dir() else results.load_file(path), quantities)
                          for path in paths])

@@ -1,8 +1,8 @@
 """Whether two measurements of one figure differ by more than chance.
 
-With four repeats or more on both sides a rank test decides (Mann and Whitney 1947, two-sided, exact for few repeats); where
-only their ranges are known, whether these overlap. With fewer repeats no test can tell: each figure is taken to lie within
-10 % of its median at least, as claims are judged. Counts are exact."""
+With four repeats or more on both sides a rank test decides (Mann and Whitney 1947, two-sided, exact for few repeats);
+where only their ranges are known, whether these overlap. With fewer repeats no test can tell: each figure is taken to
+lie within 10 % of its median at least, as claims are judged. Counts are exact."""
 
 import itertools
 import math
@@ -19,8 +19,8 @@ _EXACT_UP_TO = 16  # repeats of both sides together: 12,870 ways to divide them
 
 @dataclass
 class Side:
-    """A figure in one of the results: median, lowest and highest of `n` repeats; `samples`: the value of each repeat, where
-    it is known."""
+    """A figure in one of the results: median, lowest and highest of `n` repeats; `samples`: the value of each repeat,
+    where it is known."""
 
     value: float
     low: float

@@ -54,7 +54,8 @@ def _name(key):
 def _cells(row):
     ratio = "–" if row.ratio is None else f"{row.ratio:.2f}x"
     chance = "" if row.chance is None else f"{row.chance:.3f}"
-    return [row.verdict, ratio, row.before.text(row.before.side.value), row.after.text(row.after.side.value), chance, _name(row.key)]
+    return [row.verdict, ratio, row.before.text(row.before.side.value), row.after.text(row.after.side.value), chance,
+            _name(row.key)]
 
 
 def print_table(rows, with_alike):
@@ -67,14 +68,16 @@ def print_table(rows, with_alike):
     widths = [max(len(line[i]) for line in lines) for i in range(5)]
     for line in lines:
         verdict, *values = line[:5]
-        print(" ".join([verdict.ljust(widths[0]), *(v.rjust(w) for v, w in zip(values, widths[1:])), " " + line[5]]).rstrip())
+        print(" ".join([verdict.ljust(widths[0]), *(v.rjust(w) for v, w in zip(values, widths[1:])),
+                        " " + line[5]]).rstrip())
     print()
 
 
 def summary(rows, first, second, level):
     """Sentences about all figures."""
     count = {v: sum(r.verdict == v for r in rows) for v in (WORSE, BETTER, OTHER, ALIKE)}
-    parts = [f"{count[v]} {word}" for v, word in ((WORSE, "worse"), (BETTER, "better"), (OTHER, "changed"), (ALIKE, "alike"))
+    parts = [f"{count[v]} {word}" for v, word in ((WORSE, "worse"), (BETTER, "better"), (OTHER, "changed"),
+                                                  (ALIKE, "alike"))
              if count[v] or v != OTHER]
     lines = [f"{', '.join(parts)}, of {len(rows)} figures in both"]
     only = [(len(first.found) - len(rows), "A"), (len(second.found) - len(rows), "B")]
@@ -82,12 +85,14 @@ def summary(rows, first, second, level):
         lines[0] += "; " + ", ".join(f"{n} only in {side}" for n, side in only if n)
     tested = sum(r.chance is not None for r in rows)
     if tested:
-        lines.append(f"{tested} have a rank test at {100 * level:g} %: chance alone makes about {tested * level:.0f} of them differ")
+        lines.append(f"{tested} have a rank test at {100 * level:g} %: chance alone makes about {tested * level:.0f} "
+                     "of them differ")
     single = sum(r.is_single for r in rows)
     if single:
         lines.append(f"{single} are of one repeat on a real clock, and cannot be told: measure with --repeat 5")
     if tested + single < len(rows):
-        lines.append(f"{len(rows) - tested - single} are judged by their ranges: they are counts, or have fewer than four repeats, or are published")
+        lines.append(f"{len(rows) - tested - single} are judged by their ranges: they are counts, or have fewer than "
+                     "four repeats, or are published")
     return lines
 
 
@@ -98,6 +103,7 @@ def document(rows, first, second, paths):
         return {"value": s.value, "low": s.low, "high": s.high, "n": s.n}
     return {"schema": 1, "kind": "compare", "first": {"path": str(paths[0]), "origin": first.origin},
             "second": {"path": str(paths[1]), "origin": second.origin},
-            "figures": [{"name": _name(r.key), "quantity": r.key[-1] if r.key[-1] in QUANTITIES else None, "verdict": r.verdict,
-                         "ratio": r.ratio, "p": r.chance, "better": r.before.better, "first": side(r.before),
+            "figures": [{"name": _name(r.key), "quantity": r.key[-1] if r.key[-1] in QUANTITIES else None,
+                         "verdict": r.verdict, "ratio": r.ratio, "p": r.chance, "better": r.before.better,
+                         "first": side(r.before),
                          "second": side(r.after)} for r in rows]}

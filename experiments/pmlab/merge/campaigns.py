@@ -60,8 +60,9 @@ def _without_doubles(found, notes):
             raise Failure(f"seeds {first}..{min(last, before[1])} are in {before[2].folder} and in {part.folder}",
                           "leave one of them out, or give one of them other seeds")
         if first > before[1] + 1:
-            raise Failure(f"seeds {before[1] + 1}..{first - 1} are missing, between {before[2].folder} and {part.folder}",
-                          f"verify them: pmlab verify ... --seeds {before[1] + 1}..{first - 1} --out FOLDER")
+            raise Failure(f"seeds {before[1] + 1}..{first - 1} are missing, between {before[2].folder} and "
+                          f"{part.folder}", f"verify them: pmlab verify ... --seeds {before[1] + 1}..{first - 1} --out "
+                          "FOLDER")
         kept.append((first, last, part, document))
     return [document for _, _, _, document in kept]
 
@@ -108,7 +109,8 @@ def summary(document, folder):
     for index in document["indexes"]:
         violations = index["violations"]
         found = f"{len(violations)} VIOLATION{'S' if len(violations) > 1 else ''}" if violations else "no violation"
-        yield (f"{index['index']}: seeds {first}..{last}, {index['crash_states']} crash states, {index['schedules']} schedules: "
+        yield (f"{index['index']}: seeds {first}..{last}, {index['crash_states']} crash states, {index['schedules']} "
+               "schedules: "
                f"{found}")
         for violation in violations[:_SHOWN]:
             yield f"  seed {violation['seed']}: {violation['what'].splitlines()[0]}\n    {violation['replay']}"

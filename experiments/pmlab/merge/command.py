@@ -22,7 +22,8 @@ def command_line():
     parser.add_argument("folder", nargs="*", metavar="FOLDER",
                         help="what `pmlab run --shard` or `pmlab verify --seeds` wrote with --out; any number")
     parser.add_argument("--out", metavar="FOLDER", help="a new folder, for all of them together")
-    parser.add_argument("--incomplete", action="store_true", help="merge results although cells are missing; the page names the gap")
+    parser.add_argument("--incomplete", action="store_true", help="merge results although cells are missing; the page "
+                        "names the gap")
     parser.add_argument("--other-machines", action="store_true",
                         help="merge cells with a real clock although their machines differ; the page has a caveat")
     return parser
@@ -59,8 +60,8 @@ def _merge_campaigns(given, parts, command):
 
 
 def main(words):
-    """Runs `pmlab merge WORDS`; its exit status: 0; 1 a cell had failed, or there are violations; 2 the folders do not fit
-    together, and nothing was written."""
+    """Runs `pmlab merge WORDS`; its exit status: 0; 1 a cell had failed, or there are violations; 2 the folders do not
+    fit together, and nothing was written."""
     given = command_line().parse_args(words)
     if not given.folder:
         raise Failure("no folders to merge", "name those that the machines wrote")

@@ -29,12 +29,14 @@ def read_part(folder):
     folder = Path(folder)
     path = folder / "manifest.json"
     if not folder.is_dir():
-        raise Failure(f"there is no folder {folder}", "name folders that `pmlab run --out` or `pmlab verify --out` wrote")
+        raise Failure(f"there is no folder {folder}", "name folders that `pmlab run --out` or `pmlab verify --out` "
+                      "wrote")
     if not path.exists():
         raise Failure(f"{folder} holds no manifest.json",
                       "if its machine is done, run that part again with --resume; if it is not, wait for it")
     manifest = read_json(path)
-    if not isinstance(manifest, dict) or manifest.get("kind") not in KINDS or not isinstance(manifest.get("machine"), dict):
+    if not isinstance(manifest, dict) or manifest.get("kind") not in KINDS or not isinstance(manifest.get("machine"),
+                                                                                             dict):
         raise Failure(f"{path} is of neither `pmlab run` nor `pmlab verify`", "name folders that these wrote")
     if manifest.get("schema") != SCHEMA:
         raise Failure(f"{path} is of schema {manifest.get('schema')!r}, and this pmlab merges schema {SCHEMA}",
@@ -53,8 +55,8 @@ def read_parts(folders):
     parts = [read_part(folder) for folder in folders]
     for part in parts[1:]:
         if part.kind != parts[0].kind:
-            raise Failure(f"{parts[0].folder} is of `{KINDS[parts[0].kind]}`, and {part.folder} of `{KINDS[part.kind]}`",
-                          "merge each kind into a folder of its own")
+            raise Failure(f"{parts[0].folder} is of `{KINDS[parts[0].kind]}`, and {part.folder} of "
+                          f"`{KINDS[part.kind]}`", "merge each kind into a folder of its own")
     return parts
 
 
@@ -62,8 +64,8 @@ _OF_BUILD = ("commit", "compiler", "flags", "pmlab_version")
 
 
 def refuse_other_builds(parts):
-    """Raises Failure: figures of two builds are two programs' figures. A commit with changes may stand for several builds:
-    that is returned as a caveat; None: all is clear."""
+    """Raises Failure: figures of two builds are two programs' figures. A commit with changes may stand for several
+    builds: that is returned as a caveat; None: all is clear."""
     first = parts[0]
     for part in parts[1:]:
         for key in _OF_BUILD:

@@ -41,7 +41,8 @@ class _Measured:
 
 @dataclass
 class Merged:
-    """`cells`: of each cell that was run, the place of its results. `notes`: to be told; `caveats`: to stand on the page."""
+    """`cells`: of each cell that was run, the place of its results. `notes`: to be told; `caveats`: to stand on the
+    page."""
 
     parts: list
     planned: list
@@ -69,8 +70,9 @@ def _plan_of(parts):
         for e in part.manifest["experiments"]:
             lacking = [one for one in part.manifest.get("left_out", []) if one["experiment"] == e["name"]]
             if left_out.setdefault(e["name"], lacking) != lacking:
-                raise Failure(f"experiment {e['name']} has other indexes or stores in {part.folder} than in {source[e['name']]}: "
-                              f"one pmlab was built without {_some(sorted({one['title'] for one in lacking + left_out[e['name']]}))}",
+                raise Failure(f"experiment {e['name']} has other indexes or stores in {part.folder} than in "
+                              f"{source[e['name']]}: one pmlab was built without "
+                              f"{_some(sorted({one['title'] for one in lacking + left_out[e['name']]}))}",
                               "build both with the same packages, and run one of them again")
             cells = [p for p in part.manifest["planned"] if p["experiment"] == e["name"]]
             known = experiments.setdefault(e["name"], e)
@@ -174,8 +176,8 @@ def _refuse_missing(merged):
 
 
 def _judge_machines(merged, accept):
-    """Cells with a real clock that ran on several machines: a caveat; on several kinds of machine: an error, or a caveat
-    if it is accepted."""
+    """Cells with a real clock that ran on several machines: a caveat; on several kinds of machine: an error, or a
+    caveat if it is accepted."""
     clocked = {p["name"] for p in merged.planned if p["real_clock"]}
     runs = [m for name, m in merged.cells.items() if name in clocked and name not in merged.failed]
     hosts = {}
@@ -189,18 +191,20 @@ def _judge_machines(merged, accept):
             one, two = first.machine.get(key), other.machine.get(key)
             if one != two and not accept:
                 raise Failure(
-                    f"cells with a real clock ran on different machines: {first.run['name']} on {first.run.get('host')} "
-                    f"({key} {one!r}), {other.run['name']} on {other.run.get('host')} ({key} {two!r})",
-                    "run all of them on one machine; or give --other-machines, and the page has a caveat")
-    kind = "different machines" if any(first.machine.get(k) != o.machine.get(k) for o in others for k in _OF_MACHINE) else (
+                    f"cells with a real clock ran on different machines: {first.run['name']} on "
+                    f"{first.run.get('host')} ({key} {one!r}), {other.run['name']} on {other.run.get('host')} ({key} "
+                    f"{two!r})", "run all of them on one machine; or give --other-machines, and the page has a caveat")
+    kind = "different machines" if any(first.machine.get(k) != o.machine.get(k) for o in others
+                                       for k in _OF_MACHINE) else (
         f"{len(hosts)} machines of one kind")
-    merged.caveats.append(f"Cells with a real clock ran on {kind} ({', '.join(sorted(hosts))}): differences between their "
-                          "figures may be differences of the machines. Simulated and counted figures are not affected.")
+    merged.caveats.append(f"Cells with a real clock ran on {kind} ({', '.join(sorted(hosts))}): differences between "
+                          "their figures may be differences of the machines. Simulated and counted figures are not "
+                          "affected.")
 
 
 def collect(parts, incomplete=False, other_machines=False):
-    """The Merged of these parts. Raises Failure: other builds, scales, plans; cells that differ or are missing; cells with
-    a real clock from machines that differ."""
+    """The Merged of these parts. Raises Failure: other builds, scales, plans; cells that differ or are missing; cells
+    with a real clock from machines that differ."""
     caveat = refuse_other_builds(parts)
     _refuse_other_scales(parts)
     experiments, planned, left_out = _plan_of(parts)

@@ -25,7 +25,8 @@ def _safe_members(archive, path):
         total += member.size
         parts = Path(member.name).parts
         if not (member.isreg() or member.isdir()) or member.name.startswith("/") or ".." in parts:
-            raise Failure(f"{path} holds {member.name!r}, which is no file of results", "give the archive of a release", FAILURE)
+            raise Failure(f"{path} holds {member.name!r}, which is no file of results", "give the archive of a release",
+                          FAILURE)
         if total > MOST_BYTES or number > MOST_MEMBERS:
             raise Failure(f"{path} has more than {MOST_BYTES} bytes, or {MOST_MEMBERS} files, which is too much",
                           "give the archive of a release", FAILURE)
@@ -34,8 +35,8 @@ def _safe_members(archive, path):
 
 @contextlib.contextmanager
 def unpacked(path):
-    """A folder of results: `path` itself, or, of an archive, a folder that lasts as long as the context. Raises Failure: it is no
-    archive of results."""
+    """A folder of results: `path` itself, or, of an archive, a folder that lasts as long as the context. Raises
+    Failure: it is no archive of results."""
     if not is_archive(path):
         yield path
         return
@@ -45,6 +46,7 @@ def unpacked(path):
                 for member in _safe_members(archive, path):
                     archive.extract(member, folder, set_attrs=False)
         except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as problem:
-            raise Failure(f"{path} is no archive that can be unpacked: {problem}", "download it again, or name a folder", FAILURE) from None
+            raise Failure(f"{path} is no archive that can be unpacked: {problem}",
+                          "download it again, or name a folder", FAILURE) from None
         inside = [p for p in Path(folder).iterdir() if p.is_dir()]
         yield Path(folder) if (Path(folder) / "raw").is_dir() or len(inside) != 1 else inside[0]

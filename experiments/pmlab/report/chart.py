@@ -101,8 +101,8 @@ class Chart:
 
     def csv_rows(self):
         """The data behind it: one row for each thing drawn."""
-        return [[p.panel, p.series, p.x, *map(_plain, (p.value, *((p.low, p.high) if p.spread else (None, None)), p.n)), p.unit,
-                 "INVALID" if p.invalid else ""] for p in self.points]
+        return [[p.panel, p.series, p.x, *map(_plain, (p.value, *((p.low, p.high) if p.spread else (None, None)), p.n)),
+                 p.unit, "INVALID" if p.invalid else ""] for p in self.points]
 
     def csv(self):
         text = io.StringIO()

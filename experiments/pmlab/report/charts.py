@@ -1,4 +1,5 @@
-"""The charts that compare indexes. Each function makes one from measurements; none knows which experiment they are of."""
+"""The charts that compare indexes. Each function makes one from measurements; none knows which experiment they are
+of."""
 
 import textwrap
 
@@ -60,7 +61,8 @@ def draw_bars(axes, places, series, points, look_of, shade=None):
             whiskers[1] += [y - cap, y + cap, None, y, y, None, y - cap, y + cap, None]
         _text_at_bar(axes, y, p.high if p.spread else p.value, longest * 0.015, p)
     if whiskers[0]:
-        axes.plot(*[[float("nan") if v is None else v for v in values] for values in whiskers], color=style.INK, linewidth=0.9)
+        axes.plot(*[[float("nan") if v is None else v for v in values] for values in whiskers], color=style.INK,
+                  linewidth=0.9)
     axes.set_ylim(len(places) - 0.45, -0.55)
     axes.set_xlim(0, longest * 1.24)
     axes.locator_params(axis="x", nbins=4)
@@ -96,12 +98,13 @@ def key_of_lines(axes):
 
 def grey_key(series):
     """A key in grey: series differ by shade, rows by colour."""
-    return [Patch(facecolor=style.LINE, alpha=style.SHADES[i % len(style.SHADES)], label=name) for i, name in enumerate(series)]
+    return [Patch(facecolor=style.LINE, alpha=style.SHADES[i % len(style.SHADES)], label=name)
+            for i, name in enumerate(series)]
 
 
 def figures(points, head, text):
-    """The points as a table: a row for each place, a column for each panel and series. Where that are too many columns for a
-    page, a row for each panel, too; then one for each series."""
+    """The points as a table: a row for each place, a column for each panel and series. Where that are too many columns
+    for a page, a row for each panel, too; then one for each series."""
     found = {(p.x, p.panel, p.series): p for p in points}
     for of_row, of_column in ((1, 2), (2, 1), (3, 0)):  # how many of place, panel and series
         rows_of = list(dict.fromkeys(key[:of_row] for key in found))
@@ -111,7 +114,8 @@ def figures(points, head, text):
     rows = [[head, *(", ".join(filter(None, c)) for c in columns)] if of_column else [head, "value"]]
     for row in rows_of:
         cells = [found.get((*row, *c)) for c in columns]
-        rows.append([", ".join(filter(None, row)), *("–" if p is None else INVALID if p.invalid else text(p) for p in cells)])
+        rows.append([", ".join(filter(None, row)), *("–" if p is None else INVALID if p.invalid else text(p)
+                                                     for p in cells)])
     return rows
 
 
@@ -120,7 +124,8 @@ def with_range(text):
 
 
 def bar_panels(title, panels, points, places, series, looks, unit, missing=None):
-    """Bars of all panels, shaded by series: a row for each place in its look. `missing`: a text in a row without a bar."""
+    """Bars of all panels, shaded by series: a row for each place in its look. `missing`: a text in a row without a
+    bar."""
     def draw(axes, number, with_names):
         of_panel = [p for p in points if p.panel == panels[number]]
         draw_bars(axes, places, series, of_panel, lambda x, _: looks[x], shade_of(series))
@@ -134,12 +139,14 @@ def bar_panels(title, panels, points, places, series, looks, unit, missing=None)
 
 
 def index_bars(run, name, title, measurements, phases, name_of_file=None, source=None):
-    """Throughput: a row for each index, a panel for each phase, a bar for each number of threads. `source`: its footer."""
+    """Throughput: a row for each index, a panel for each phase, a bar for each number of threads. `source`: its
+    footer."""
     measurements = [m for m in measurements if m.throughput and m.phase in phases]
     labels = {m.index: _label(m) for m in measurements}
     threads = sorted({m.threads for m in measurements})
     series = [threads_text(t) for t in threads]
-    points = [throughput_point(m, labels[m.index], threads_text(m.threads), names.short_phase(m.phase)) for m in measurements]
+    points = [throughput_point(m, labels[m.index], threads_text(m.threads), names.short_phase(m.phase))
+              for m in measurements]
     looks = {labels[i]: look for i, look in style.looks_of_indexes(labels).items()}
     places = list(labels.values())
     shown = [names.short_phase(phase) for phase in phases]
@@ -150,7 +157,8 @@ def index_bars(run, name, title, measurements, phases, name_of_file=None, source
 
 
 def scaling(run, phase, measurements, name=None, title=None, top=None):
-    """Lines of throughput over the number of threads, one per index. `top` of the axis: two charts side by side share it."""
+    """Lines of throughput over the number of threads, one per index. `top` of the axis: two charts side by side share
+    it."""
     threads = sorted({m.threads for m in measurements})
     figure, [axes] = style.panel(3.1)
     indexes = list(dict.fromkeys(m.index for m in measurements))
@@ -209,19 +217,20 @@ def latency(run, phase, measurements):
     style.title(figure, title)
     percentile, label = next(((k, w) for k, w in (("p99_9", "99.9 %"), ("p99", "99 %")) if k in dict(shown)),
                              ("p50", "50 %"))
-    return Chart(f"{run.name}-{phase}-latency", title, figure, sentences.latency(phase, measurements, percentile, label),
+    return Chart(f"{run.name}-{phase}-latency", title, figure,
+                 sentences.latency(phase, measurements, percentile, label),
                  footer(run, measurements), points, "Markers", exact(measurements),
                  [list(row) for row in zip(*figures(points, "index", with_range(names.duration)))])
 
 
 def counts(run, phase, measurements):
-    """Bars of lines, flushes and fences per operation: a group per quantity, a bar per index. Its table has the bytes of the
-    media, too, which are too many for the same axis."""
+    """Bars of lines, flushes and fences per operation: a group per quantity, a bar per index. Its table has the bytes
+    of the media, too, which are too many for the same axis."""
     quantities = [(key, label) for key, label in COUNTS if any(m.per_operation(key) for m in measurements)]
     labels = {m.index: _label(m) for m in measurements}
     looks = {labels[i]: look for i, look in style.looks_of_indexes(labels).items()}
-    points = [Point(label, labels[m.index], m.per_operation(key) or 0, *m.range_of(lambda one: one.per_operation(key)), m.n,
-                    "per operation")
+    points = [Point(label, labels[m.index], m.per_operation(key) or 0, *m.range_of(lambda one: one.per_operation(key)),
+                    m.n, "per operation")
               for m in measurements for key, label in quantities]
     places, series = [label for _, label in quantities], list(labels.values())
     figure, [axes] = style.panel(bar_height(places, len(series)) + 0.3)
@@ -235,7 +244,8 @@ def counts(run, phase, measurements):
     return Chart(f"{run.name}-{phase}-counts", f"Counted: {names.phase_title(phase).lower()}", figure,
                  sentences.counts(phase, measurements, quantities),
                  footer(run, measurements), points, exact=True,
-                 rows=[list(row) for row in zip(*figures(points + in_bytes, "index", with_range(lambda value: names.number(value, 4))))])
+                 rows=[list(row) for row in zip(*figures(points + in_bytes, "index",
+                                                         with_range(lambda value: names.number(value, 4))))])
 
 
 def media(columns):
@@ -254,9 +264,11 @@ def media(columns):
                     points.append(throughput_point(m, labels[index], label, names.short_phase(phase)))
     places, series = list(labels.values()), [label for label, _ in columns]
     panels = [names.short_phase(phase) for phase in shared]
-    drawn = bar_panels("Emulated devices, 1 thread", panels, points, places, series, looks, "million operations per second")
+    drawn = bar_panels("Emulated devices, 1 thread", panels, points, places, series, looks,
+                       "million operations per second")
     return Chart("media", "Emulated devices, 1 thread", drawn.whole, sentences.media(points, series),
-                 footer(runs[0], measurements), points, rows=figures(points, "index, million/s", with_range(names.number)),
+                 footer(runs[0], measurements), points, rows=figures(points, "index, million/s",
+                                                                     with_range(names.number)),
                  parts=drawn.parts, key=drawn.key)
 
 
@@ -273,9 +285,11 @@ def space(run, measurements):
             value = m.bytes_per_key(place) or 0
             axes.barh(y, value, 0.7, left=start, color=looks[m.index].colour, edgecolor=style.PAPER, alpha=shade)
             ends = m.range_of(lambda one: one.bytes_per_key(place))
-            points.append(Point(_label(m), "in the pool" if place == "pm" else "in DRAM", value, *ends, m.n, "bytes per entry"))
+            points.append(Point(_label(m), "in the pool" if place == "pm" else "in DRAM", value, *ends, m.n,
+                                "bytes per entry"))
             if points[-1].spread:
-                axes.plot([start + end for end in ends], [y, y], color=style.INK, linewidth=0.9, marker="|", markersize=4)
+                axes.plot([start + end for end in ends], [y, y], color=style.INK, linewidth=0.9, marker="|",
+                          markersize=4)
             start += value
         axes.text(start + longest * 0.015, y, names.number(start), va="center", fontsize=8)
     name_rows(axes, [_label(m) for m in rows])
@@ -311,7 +325,8 @@ def reopen(run, measurements):
     measurements = list({m.index: m for m in sorted(measurements, key=lambda m: -m.threads)}.values())
     looks = {_label(m): look for m, look in
              zip(measurements, style.looks_of_indexes([m.index for m in measurements]).values())}
-    points = [Point(_label(m), "reopen", m.latency("max") / 1e6, *(end / 1e6 for end in m.latency_range("max")), m.n, "ms", m.invalid)
+    points = [Point(_label(m), "reopen", m.latency("max") / 1e6, *(end / 1e6 for end in m.latency_range("max")), m.n,
+                    "ms", m.invalid)
               for m in measurements]
     figure, [axes] = style.panel(bar_height(list(looks), 1))
     draw_bars(axes, list(looks), ["reopen"], points, lambda x, _: looks[x])

@@ -37,7 +37,8 @@ def _spread(condition):
 
 
 def _condition(condition):
-    text = f"{condition['what']}: {_figure(condition['measured'], condition['unit'])}{_spread(condition)}, must be {condition['rule']}"
+    measured = _figure(condition["measured"], condition["unit"])
+    text = f"{condition['what']}: {measured}{_spread(condition)}, must be {condition['rule']}"
     if condition["holds"] is False:
         text += " – it is not"
     elif condition["holds"] is None and condition["measured"] is not None:
@@ -52,14 +53,15 @@ def _condition(condition):
 
 
 def public(condition):
-    """The same quantity of other published measurements of the device; None: there are none. Verdicts that do not have what the
-    source states have it as `published`."""
+    """The same quantity of other published measurements of the device; None: there are none. Verdicts that do not have
+    what the source states have it as `published`."""
     return condition.get("public") if "stated" in condition else condition["published"]
 
 
 def _text(claim):
     """With the part of the published measurement that something else stands for, and why it is no evidence."""
-    notes = [(what, claim[key]) for what, key in (("stand-in", "stand_in"), ("by construction", "by_construction")) if claim.get(key)]
+    notes = [(what, claim[key]) for what, key in (("stand-in", "stand_in"), ("by construction", "by_construction"))
+             if claim.get(key)]
     return f"{claim['id']}: {claim['claim']}" + "".join(f" [{what}: {note}]" for what, note in notes)
 
 
@@ -90,7 +92,8 @@ def scorecard(verdicts):
     for claim in verdicts.claims:
         lines = [_condition(c) for c in claim["conditions"]]
         if claim["reason"]:
-            lines = [claim["reason"], *(line for line, c in zip(lines, claim["conditions"]) if c["measured"] is not None)]
+            lines = [claim["reason"], *(line for line, c in zip(lines, claim["conditions"])
+                                        if c["measured"] is not None)]
         rows.append([_text(claim), signed(claim["verdict"]), "\n".join(lines)])
     return Table(rows, f"On {provenance.medium_line([verdicts.medium])}", summary(verdicts), prose=True)
 
@@ -162,5 +165,6 @@ def line(results):
     if not every:
         return ""
     media = len({verdicts.medium for verdicts in results.verdicts})
-    return (f"{many(len({claim for claim, _ in every}), 'published claim')} on {many(media, 'medium').replace('mediums', 'media')}, "
+    claims = many(len({claim for claim, _ in every}), "published claim")
+    return (f"{claims} on {many(media, 'medium').replace('mediums', 'media')}, "
             f"{many(len(every), 'verdict')}: {_counts(verdict for _, verdict in every)}.")

@@ -18,17 +18,21 @@ EPILOG = """  pmlab report results/mine
 
 def command_line():
     """The command line, for the command itself and for its description (pmlab.describe)."""
-    parser = Parser(prog="pmlab report", epilog=EPILOG, description="Makes a page of results: claims, charts, comparisons")
+    parser = Parser(prog="pmlab report", epilog=EPILOG, description="Makes a page of results: claims, charts, "
+                    "comparisons")
     parser.add_argument("folder", nargs="*", metavar="FOLDER",
                         help="what `pmlab run --out` wrote; the page is its index.html")
     parser.add_argument("--compare", nargs=2, metavar=("A", "B"),
-                        help="two folders side by side, with ratios of B to A; published ones too, and the archive of a release")
+                        help="two folders side by side, with ratios of B to A; published ones too, and the archive of "
+                        "a release")
     parser.add_argument("--out", type=Path, metavar="FILE",
                         help="the page; if not given index.html of FOLDER, or compare.html of B")
     parser.add_argument("--publish", type=Path, metavar="DIR",
-                        help="also write page, charts, claims and figures to DIR, without raw files: small enough for a repository")
+                        help="also write page, charts, claims and figures to DIR, without raw files: small enough for "
+                        "a repository")
     parser.add_argument("--paper", type=Path, metavar="DIR",
-                        help="instead of the page: each chart as PDF, SVG and CSV in DIR, without title and foot, and their captions")
+                        help="instead of the page: each chart as PDF, SVG and CSV in DIR, without title and foot, and "
+                        "their captions")
     parser.add_argument("--headline", action="store_true", help="also print the headline figures")
     return parser
 
@@ -52,8 +56,10 @@ def _checked(given):
     if given.publish and given.publish.resolve() == Path(given.folder[0]).resolve():
         raise Failure(f"--publish {given.publish} is the folder of the results itself", 
                       "name another folder, such as results/quick")
-    if given.compare and not given.out and any(map(is_archive, given.compare)) and not (Path(given.compare[1]) / "raw").is_dir():
-        raise Failure("one of the two is an archive, and B is no folder for the page", "name the page with --out, or give the archive as A")
+    if given.compare and not given.out and any(map(is_archive,
+                                                   given.compare)) and not (Path(given.compare[1]) / "raw").is_dir():
+        raise Failure("one of the two is an archive, and B is no folder for the page",
+                      "name the page with --out, or give the archive as A")
     return [Path(f) if given.compare and is_archive(f) else _folder(f) for f in given.folder or given.compare]
 
 

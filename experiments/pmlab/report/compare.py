@@ -74,14 +74,16 @@ def of_results(first, second):
             other = others.get(_identity(run, m))
             if m.phase not in NOT_SHOWN and other and m.throughput and other.throughput:
                 of_store = [value for key, value in _keys(m).items() if key != "store"]
-                pairs.append(Pair(run.name, names.index_title(m.index), [" ".join([names.short_phase(m.phase), *of_store]),
-                                                                         threads_text(m.threads)], _side(m), _side(other), "/s"))
+                pairs.append(Pair(run.name, names.index_title(m.index),
+                                  [" ".join([names.short_phase(m.phase), *of_store]),
+                                   threads_text(m.threads)], _side(m), _side(other), "/s"))
                 footers.setdefault(run.name, provenance.footer(run, [m]))
 
     def title(name):
         experiment, _, cell = name.partition("/")
         return experiments.get(experiment, experiment) + (f", {cell}" if cell not in ("", "all") else "")
-    return _checked(Comparison(pairs, [first.verdicts, second.verdicts], [_origin(first), _origin(second)], ["phase", "threads"],
+    return _checked(Comparison(pairs, [first.verdicts, second.verdicts], [_origin(first), _origin(second)],
+                               ["phase", "threads"],
                                {name: title(name) for name in footers}, footers))
 
 
@@ -91,9 +93,11 @@ def of_figures(first, second):
     for (chart, panel, series, x), before in first.drawn.items():
         after = second.drawn.get((chart, panel, series, x))
         if after and before.value > 0 and after.value > 0 and not chart.startswith(names.CHARTS_OF_FIRST_SCREEN):
-            pairs.append(Pair(chart, series, [panel, x], *(Side(d.value, d.low, d.high, d.n) for d in (before, after)), before.unit))
+            pairs.append(Pair(chart, series, [panel, x], *(Side(d.value, d.low, d.high, d.n) for d in (before, after)),
+                              before.unit))
     charts, both = {p.group: p.group for p in pairs}, f"{first.folder.name} · {second.folder.name}"
-    return _checked(Comparison(pairs, [first.verdicts, second.verdicts], [str(first.folder), str(second.folder)], ["panel", "x"],
+    return _checked(Comparison(pairs, [first.verdicts, second.verdicts], [str(first.folder), str(second.folder)],
+                               ["panel", "x"],
                                charts, dict.fromkeys(charts, both)))
 
 
@@ -134,12 +138,15 @@ def _chart(comparison, name, pairs):
     style.title(figure, comparison.titles[name])
     best, worst = max(zip(means, labels)), min(zip(means, labels))
     sentence = f"In the mean {names.times(_mean([p.ratio for p in pairs]))} of the first set over {len(pairs)} figures"
-    sentence += f"; from {names.times(worst[0])} ({worst[1]}) to {names.times(best[0])} ({best[1]})." if len(labels) > 1 else "."
+    extremes = f"; from {names.times(worst[0])} ({worst[1]}) to {names.times(best[0])} ({best[1]})"
+    sentence += (extremes if len(labels) > 1 else "") + "."
     rows = [["series", *comparison.columns, "first", "second", "ratio"]]
-    rows += [[p.series, *p.of, _text(p.before.value, p.unit), _text(p.after.value, p.unit), "alike" if p.alike else names.times(p.ratio)]
+    rows += [[p.series, *p.of, _text(p.before.value, p.unit), _text(p.after.value, p.unit),
+              "alike" if p.alike else names.times(p.ratio)]
              for p in pairs]
     repeats = sorted({side.n for p in pairs for side in (p.before, p.after)})
-    return Chart(f"compare-{name}", comparison.titles[name], figure, sentence, comparison.footers[name], points, rows=rows, said=(
+    return Chart(f"compare-{name}", comparison.titles[name], figure, sentence, comparison.footers[name], points,
+                 rows=rows, said=(
         f"Dots: geometric mean of the ratios; lines: lowest and highest of the {' and '.join(comparison.columns)}; n = "
         f"{' to '.join(map(str, dict.fromkeys((repeats[0], repeats[-1]))))} repeats of each figure."))
 
@@ -148,16 +155,19 @@ def _changes(pairs):
     """The figures that changed most, either way."""
     changed = sorted((p for p in pairs if not p.alike), key=lambda p: -abs(math.log(p.ratio)))[:SHOWN_CHANGES]
     rows = [["figure", "first", "second", "ratio"]]
-    rows += [[p.label, _text(p.before.value, p.unit), _text(p.after.value, p.unit), names.times(p.ratio)] for p in changed]
+    rows += [[p.label, _text(p.before.value, p.unit), _text(p.after.value, p.unit), names.times(p.ratio)]
+             for p in changed]
     same = sum(abs(p.ratio - 1) <= SAME for p in pairs)
     overlapping = sum(p.alike for p in pairs) - same
     text = f"{same} of {len(pairs)} figures are within {100 * SAME:.0f} % of each other"
-    return Table(rows, "Largest changes", text + (f"; {overlapping} others differ by no more than chance may make them." if overlapping else "."))
+    return Table(rows, "Largest changes", text + (f"; {overlapping} others differ by no more than chance may make them."
+                                                  if overlapping else "."))
 
 
 def _verdicts(first, second):
     """Claims whose verdict is another one."""
-    before, after = ({(v.medium, c["id"]): c["verdict"] for v in verdicts for c in v.claims} for verdicts in (first, second))
+    before, after = ({(v.medium, c["id"]): c["verdict"] for v in verdicts for c in v.claims}
+                     for verdicts in (first, second))
     both = [k for k in before if k in after]
     if not both:
         return None

@@ -14,7 +14,8 @@ _DURABLE = (("completed", _RANDOM.format("write", 1)), ("with its flush", _RANDO
 def label(drive):
     """p4610; emulated:p4610; the file's own name is arbitrary."""
     kind = drive.medium.split(":")[0]
-    return {"simulated": drive.medium.removeprefix("simulated:"), "file": "this machine's drive"}.get(kind, drive.medium)
+    return {"simulated": drive.medium.removeprefix("simulated:"), "file": "this machine's drive"}.get(kind,
+                                                                                                      drive.medium)
 
 
 def _measured(drive, name):
@@ -47,7 +48,7 @@ def _random(drives):
     points = [p for d in drives for what in ("read", "write") for depth in (1, 32)
               for p in _rates(d, _RANDOM.format(what, depth), f"{depth} in flight", f"{what}s", "thousand/s", 1e-3)]
     fastest = max((p for p in points if p.panel == "writes"), key=lambda p: p.value, default=None)
-    said = f"Random writes are fastest on {fastest.x}, {names.number(fastest.value)} thousand per second." if fastest else ""
+    said = fastest and f"Random writes are fastest on {fastest.x}, {names.number(fastest.value)} thousand per second."
     return points and _chart(drives, "random", "4 KB at random", points, ["1 in flight", "32 in flight"],
                              "thousand requests per second", said)
 
@@ -60,11 +61,12 @@ def _peaks(drives):
 
 
 def _durable(drives):
-    points = [Point(label(d), series, case["latency_ns"]["p50"] / 1e3, n=case["repetitions"], unit="us")  # n: all repetitions
+    points = [Point(label(d), series, case["latency_ns"]["p50"] / 1e3, n=case["repetitions"],
+                    unit="us")  # n: all repetitions
               for d in drives for series, name in _DURABLE if (case := _measured(d, name))]
     slowest = max((p for p in points if p.series == "with its flush"), key=lambda p: p.value, default=None)
-    said = (f"A write with its flush takes longest on {slowest.x}, {names.number(slowest.value)} us; a drive with capacitors has "
-            "nothing to flush.") if slowest else ""
+    said = (f"A write with its flush takes longest on {slowest.x}, {names.number(slowest.value)} us; a drive with "
+            "capacitors has nothing to flush.") if slowest else ""
     return points and _chart(drives, "durable", "A write of 4 KB, median latency", points, [s for s, _ in _DURABLE],
                              "microseconds", said)
 
@@ -83,7 +85,8 @@ def _beside_fio(drives):
     for drive in drives:
         for name, case in drive.cases.items():
             if fio := case.get("fio"):
-                rows.append([name, label(drive), names.count(case["requests_per_s"]), names.count(fio["requests_per_s"]),
+                rows.append([name, label(drive), names.count(case["requests_per_s"]),
+                             names.count(fio["requests_per_s"]),
                              f"{fio['ratio']:.2f}", f"{case['spread_percent']:.0f} %"])
     return [Table(rows, "Beside fio", "The same requests on the same file, in turns.")] if len(rows) > 1 else []
 

@@ -35,7 +35,8 @@ def _found(runs, quantity):
             loads_pairs = "value" in getattr(m, "keys", {})  # their loading is measured
             if value is None or (m.phase in NOT_SHOWN and not loads_pairs):
                 continue
-            keys = {**run.values, "threads": str(m.threads), "phase": m.phase, "index": m.index, **getattr(m, "keys", {})}
+            keys = {**run.values, "threads": str(m.threads), "phase": m.phase, "index": m.index,
+                    **getattr(m, "keys", {})}
             keys.setdefault("medium", names.device(m.medium))
             keys["medium"] = names.device(keys["medium"])
             yield Found(keys, value, run, m)
@@ -56,8 +57,8 @@ def _different_parts(labels):
     return short
 
 
-_COUNTED = {"records": "{} records", "batch": "batches of {}", "size": "operations of {}", "value": "values of {}", "depth": "{} in flight",
-            "ring": "a ring of {}", "devices": "{} devices"}
+_COUNTED = {"records": "{} records", "batch": "batches of {}", "size": "operations of {}", "value": "values of {}",
+            "depth": "{} in flight", "ring": "a ring of {}", "devices": "{} devices"}
 
 
 def label_of(key, value, all_values):
@@ -127,7 +128,8 @@ def _draw_bars(axes, wanted, points, places, looks, first):
     shown, series = [_axis_label(wanted["x"], p, places) for p in places], list(looks)
     if wanted["x"] == "index":
         rows = dict(zip(shown, style.looks_of_indexes(places).values()))
-        charts.draw_bars(axes, shown, series, points, lambda x, _: style.Look(rows[x].colour, 0, ""), charts.shade_of(series))
+        charts.draw_bars(axes, shown, series, points, lambda x, _: style.Look(rows[x].colour, 0, ""),
+                         charts.shade_of(series))
     else:
         charts.draw_bars(axes, shown, series, points, lambda _, s: looks[s])
     charts.name_rows(axes, shown, first)
@@ -155,8 +157,8 @@ def _contests(points, wanted):
 
 
 def _leader(points, quantity):
-    """(who, how far the last one is behind as a ratio or None). Contenders whose ranges overlap that of the best are alike; where
-    all are, none is behind."""
+    """(who, how far the last one is behind as a ratio or None). Contenders whose ranges overlap that of the best are
+    alike; where all are, none is behind."""
     ranked = sorted(points.items(), key=lambda item: item[1].value, reverse=quantity.more_is_better)
     best = ranked[0][1]
     together = [who for who, point in ranked if point is best or overlap(point, best)]
@@ -199,8 +201,8 @@ def _points_of(found, wanted, quantity, places, labels, panel):
         at = f.keys.get(wanted["series"], ""), f.keys.get(wanted["x"], "")
         if at not in points:
             low, high = quantity.range_of(f.measurement)
-            points[at] = Point(_axis_label(wanted["x"], at[1], places), labels[at[0]], f.value, low, high, f.measurement.n,
-                               quantity.axis, f.measurement.invalid, panel)
+            points[at] = Point(_axis_label(wanted["x"], at[1], places), labels[at[0]], f.value, low, high,
+                               f.measurement.n, quantity.axis, f.measurement.invalid, panel)
     return points
 
 
@@ -238,8 +240,9 @@ def _chart(experiment, wanted, quantity, panels):
     order = [_axis_label(x, p, places) for p in places]
     measurements = [f.measurement for f in everything]
     records = list(dict.fromkeys(names.count(f.run.records) for f in everything if f.run.records))
-    return Chart(f"{experiment.name}-{wanted['y']}", figure=figure.whole, parts=figure.parts, key=figure.key, title=experiment.title,
-                 sentence=_sentence(quantity, wanted, sorted(drawn, key=lambda p: order.index(p.x))),
+    return Chart(f"{experiment.name}-{wanted['y']}", figure=figure.whole, parts=figure.parts, key=figure.key,
+                 title=experiment.title, sentence=_sentence(quantity, wanted,
+                                                            sorted(drawn, key=lambda p: order.index(p.x))),
                  footer=provenance.footer(everything[0].run, measurements,
                                           f"{records[0]} to {records[-1]}" if len(records) > 1 else None),
                  points=drawn, marks="Markers" if is_lines else "Bars", exact=provenance.exact(measurements),
@@ -250,12 +253,13 @@ def _timeline(experiment, wanted, _, panels):
     series = wanted["series"]
     lines = _distinct([f for found in panels.values() for f in found], series)
     labels = {line: label_of(series, line, lines) for line in lines}
-    return timeline.chart(experiment, panels, lambda f: labels[f.keys.get(series, "")], _looks(series, lines, labels), _panel_title)
+    return timeline.chart(experiment, panels, lambda f: labels[f.keys.get(series, "")], _looks(series, lines, labels),
+                          _panel_title)
 
 
 def charts_of(experiment, runs):
-    """Those that the experiment's file asks for, of these runs. Figures of a real clock and of a virtual one are not in one
-    chart: their repeats mean something else."""
+    """Those that the experiment's file asks for, of these runs. Figures of a real clock and of a virtual one are not in
+    one chart: their repeats mean something else."""
     found = []
     for wanted in experiment.charts:
         if wanted["kind"] == "standard":

@@ -39,8 +39,8 @@ def _kind_of(run):
 
 
 def _ranked_measurements(results):
-    """(run, measurement) for each index, phase and number of threads: of the run with the most records, and then of the one
-    that measured the most."""
+    """(run, measurement) for each index, phase and number of threads: of the run with the most records, and then of the
+    one that measured the most."""
     kinds = {}
     for run in results.runs:
         if _kind_of(run) is not None and not run.options.get("verify"):
@@ -120,10 +120,11 @@ def load_warnings(results):
     disturbed = {name: cpus for name, cpus in results.disturbed.items() if cpus >= DISTURBING_CPUS}
     if disturbed:
         worst = max(disturbed, key=disturbed.get)
-        found.append(f"beside {len(disturbed)} cell{'s' if len(disturbed) != 1 else ''} of a real clock other programs used "
+        found.append(f"beside {len(disturbed)} cell{'s' if len(disturbed) != 1 else ''} of a real clock other programs "
+                     "used "
                      f"{names.number(disturbed[worst])} CPUs at most ({worst})")
     if not found:
         return None
     text = "; ".join(found)
-    return (f"{text[0].upper()}{text[1:]}: times on pmem, dram and emulated media may be wrong. Simulated and counted figures are "
-            "not affected.")
+    return (f"{text[0].upper()}{text[1:]}: times on pmem, dram and emulated media may be wrong. Simulated and counted "
+            "figures are not affected.")

@@ -67,10 +67,13 @@ class Measurement:
 
     @property
     def data_over_caches(self):
-        """Bytes of the index over those of all CPU caches of its simulated machine; None: of another machine, or empty."""
+        """Bytes of the index over those of all CPU caches of its simulated machine; None: of another machine, or
+        empty."""
         def of(repeat):
             held, caches = repeat.get("bytes_per_key"), repeat.get("cpu_cache_bytes")
-            return sum(held.values()) * repeat["entries"] / caches if held and caches and repeat.get("entries") else None
+            if not (held and caches and repeat.get("entries")):
+                return None
+            return sum(held.values()) * repeat["entries"] / caches
         return self._median(of)
 
     def of_cache(self, what):

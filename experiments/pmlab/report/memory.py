@@ -22,7 +22,8 @@ class Memory:
         return str(self.machine.get("medium", ""))
 
     def value(self, name, path="value"):
-        """A figure as the device itself would give it; None where it was not measured. `path` such as reads.gib_per_s."""
+        """A figure as the device itself would give it; None where it was not measured. `path` such as
+        reads.gib_per_s."""
         case = self.cases.get(name)
         if case is None or case.get("skipped"):
             return None

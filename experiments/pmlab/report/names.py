@@ -17,7 +17,8 @@ TITLES = {index["name"]: index["title"] for index in indexes.offered()} | {
     "hybrid_index": "HybridIndex", "hybrid_index_plus": "HybridIndex+"}
 
 STORES = {"chunk_store": "chunk_store", "raw": "the drive itself", "raw_dwb": "drive, double-write buffer",
-          "raw_fpw": "drive, full-page log", "rocksdb_meta": "rocksdb_meta", "rocksdb_meta_deferred": "rocksdb_meta, deferring",
+          "raw_fpw": "drive, full-page log", "rocksdb_meta": "rocksdb_meta",
+          "rocksdb_meta_deferred": "rocksdb_meta, deferring",
           "rocksdb": "RocksDB", "leveldb": "LevelDB", "lmdb": "LMDB"}
 
 # Beginnings of their names. Their figures are in other charts, too.

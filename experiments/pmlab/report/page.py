@@ -1,4 +1,5 @@
-"""The page: one HTML file that needs nothing else, no script, readable on a desk, on a phone, on paper and in the dark."""
+"""The page: one HTML file that needs nothing else, no script, readable on a desk, on a phone, on paper and in the
+dark."""
 
 import re
 from html import escape
@@ -36,7 +37,8 @@ figcaption { font-size: .9rem; margin-top: .3rem; max-width: 46rem; }
 details { font-size: .85rem; margin-top: .25rem; }
 summary { cursor: pointer; color: var(--accent); }
 details.experiment { font-size: 1rem; border-top: 1px solid var(--line); margin: 0; padding: .45rem 0; }
-details.experiment > summary h2 { display: inline; border: 0; padding: 0; margin: 0; font-size: 1.05rem; color: var(--ink); }
+details.experiment > summary h2 {
+  display: inline; border: 0; padding: 0; margin: 0; font-size: 1.05rem; color: var(--ink); }
 nav ul { columns: 17rem; padding-left: 1.1rem; margin: .3rem 0; font-size: .9rem; }
 .wide { container-type: inline-size; }
 table { border-collapse: collapse; font-size: .9rem; margin: .4rem 0; }
@@ -108,7 +110,8 @@ def _table(rows, css="", prose=False):
             f'<td{kind} data-label="{escape(str(label))}">{_lines(c)}</td>'
             for label, c in zip(head[1:], rest))
         lines.append(f"<tr>{tds}</tr>")
-    return f'<div class=wide><table class="{css}"><thead><tr>{cells}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+    head, body = f"<thead><tr>{cells}</tr></thead>", f"<tbody>{''.join(lines)}</tbody>"
+    return f'<div class=wide><table class="{css}">{head}{body}</table></div>'
 
 
 def _titled_table(table):
@@ -125,7 +128,8 @@ def _take(files):
 
 class Drawings:
     """How the charts of one page are shown. `files_of`: of a chart, the files that hold it, (kind, path from the page).
-    `figures`: each with a table of its figures, and each claim with all that decided; otherwise they are in files only."""
+    `figures`: each with a table of its figures, and each claim with all that decided; otherwise they are in files
+    only."""
 
     def __init__(self, files_of, figures=True):
         self.shared = svg.Shared()
@@ -156,7 +160,8 @@ class Drawings:
 
 
 def _definitions(pairs):
-    return "<dl>" + "".join(f"<dt>{escape(k)}</dt><dd>{escape(str(v))}</dd>" for k, v in pairs if v not in (None, "")) + "</dl>"
+    return "<dl>" + "".join(f"<dt>{escape(k)}</dt><dd>{escape(str(v))}</dd>" for k, v in pairs
+                            if v not in (None, "")) + "</dl>"
 
 
 def _flat(value):
@@ -199,12 +204,14 @@ def _media_notes(results):
     kinds = []
     for medium in results.media:
         kinds += provenance.kinds_of(medium)
-    return "<ul>" + "".join(f"<li>{_prose(note)}</li>" for kind, note in provenance.NOTES.items() if kind in kinds) + "</ul>"
+    return "<ul>" + "".join(f"<li>{_prose(note)}</li>" for kind, note in provenance.NOTES.items()
+                            if kind in kinds) + "</ul>"
 
 
 def _peers(results):
     present = {m.index for run in results.runs for m in run.measurements}
-    lines = "".join(f"<li>{escape(index)}: {escape(what)}.</li>" for index, what in names.PEERS.items() if index in present)
+    lines = "".join(f"<li>{escape(index)}: {escape(what)}.</li>" for index, what in names.PEERS.items()
+                    if index in present)
     return f"<h3>Who the peers are</h3><ul>{lines}</ul>" if lines else ""
 
 
@@ -229,8 +236,10 @@ def _left_out(results):
 def _runs_table(results):
     rows = [["run", "what", "command"]]
     rows += [[r.name, r.about, r.command] for r in results.listed]
-    body = "".join(f"<tr><td>{escape(n)}</td><td>{_prose(a)}</td><td><code>{escape(c)}</code></td></tr>" for n, a, c in rows[1:])
-    return f"<div class=wide><table><thead><tr><th>run</th><th>what</th><th>command</th></tr></thead><tbody>{body}</tbody></table></div>"
+    body = "".join(f"<tr><td>{escape(n)}</td><td>{_prose(a)}</td><td><code>{escape(c)}</code></td></tr>"
+                   for n, a, c in rows[1:])
+    head = "<thead><tr><th>run</th><th>what</th><th>command</th></tr></thead>"
+    return f"<div class=wide><table>{head}<tbody>{body}</tbody></table></div>"
 
 
 def _raw(links):
@@ -238,11 +247,13 @@ def _raw(links):
     if not links:
         return ""
     items = ", ".join(f'<a href="{escape(target)}">{escape(text)}</a>' for text, target in links)
-    return f"<details><summary>Raw data: {len(links)} file{'s' if len(links) != 1 else ''}</summary><p>{items}</p></details>"
+    many = f"{len(links)} file{'s' if len(links) != 1 else ''}"
+    return f"<details><summary>Raw data: {many}</summary><p>{items}</p></details>"
 
 
 def _section(section, drawings):
-    return [f"<p>{_prose(section.text)}</p>" if section.text else "", _definitions(section.facts) if section.facts else "",
+    return [f"<p>{_prose(section.text)}</p>" if section.text else "",
+            _definitions(section.facts) if section.facts else "",
             _raw(section.links), drawings.all(section.charts), *map(_titled_table, section.tables)]
 
 
@@ -314,15 +325,19 @@ def _ran(results):
     parts += [f"<p class=warn>Missing from the charts: {_prose(line)}.</p>" for line in lines(results.left_out)]
     if invalid:
         marked = f"{invalid} figure is" if invalid == 1 else f"{invalid} figures are"
-        parts.append(f"<p class=warn>{marked} marked INVALID: this machine could not keep up with the device that it emulated.</p>")
+        parts.append(f"<p class=warn>{marked} marked INVALID: this machine could not keep up with the device that it "
+                     "emulated.</p>")
     parts.append(_definitions([
         ("Machine", provenance.machine_lines(r.machine for r in results.listed if r.machine)),
         *((kind, f"{media}: {claims.many(len(titles), 'experiment')}") for kind, media, titles in front.where(results)),
         ("Started", results.started if timed else ""), ("Took", minutes),
-        ("Repeats", "n = " + " to ".join(map(str, sorted({min(repeats), max(repeats)}))) if repeats else ""), ("Commit", machine.get("commit")),
+        ("Repeats", "n = " + " to ".join(map(str, sorted({min(repeats), max(repeats)}))) if repeats else ""),
+        ("Commit", machine.get("commit")),
         ("Compiler", machine.get("compiler"))]))
-    items = "".join(f"<li>{escape(media)}: {escape(', '.join(titles))}</li>" for _, media, titles in front.where(results))
-    return [*parts, f"<details class=all><summary>Which experiment ran on which medium</summary><ul>{items}</ul></details>"]
+    items = "".join(f"<li>{escape(media)}: {escape(', '.join(titles))}</li>"
+                    for _, media, titles in front.where(results))
+    return [*parts, f"<details class=all><summary>Which experiment ran on which "
+            f"medium</summary><ul>{items}</ul></details>"]
 
 
 def _claims(results, in_full):
@@ -330,16 +345,16 @@ def _claims(results, in_full):
     details = "".join(_titled_table(claims.scorecard(v)) for v in results.verdicts)
     deciding = f"<details class=all><summary>Every figure that decided</summary>{details}</details>" if in_full else (
         '<p>Every figure that decided: <a href="claims.csv">claims.csv</a>.</p>')
-    return ["<p>Judged from measurements alone: a claim is reproduced if all of its figures lie where they must, and undecided if "
-            "the spread of one crosses its limit. Published figures of the first Optane generation decide nothing. On a medium "
-            "that is not Optane, “not reproduced” means that it is different.</p>", deciding]
+    return ["<p>Judged from measurements alone: a claim is reproduced if all of its figures lie where they must, and "
+            "undecided if the spread of one crosses its limit. Published figures of the first Optane generation decide "
+            "nothing. On a medium that is not Optane, “not reproduced” means that it is different.</p>", deciding]
 
 
 def _targets(results):
     return [_verdict(results),
-            "<p>Medians of interleaved repeats: every index did its part of a repeat before any did the next one, so that a slow "
-            "moment of the machine falls on all alike. Absolute figures differ between machines, ratios much less.</p>",
-            _table(headline_rows(results))]
+            "<p>Medians of interleaved repeats: every index did its part of a repeat before any did the next one, so "
+            "that a slow moment of the machine falls on all alike. Absolute figures differ between machines, ratios "
+            "much less.</p>", _table(headline_rows(results))]
 
 
 def _how(results):
@@ -350,7 +365,9 @@ def _how(results):
 def _with_style(parts, drawings):
     """The page, with the colours and rules that its drawings use."""
     text = "\n".join(part for part in parts if part)
-    return text.replace(DRAWINGS, drawings.shared.rules(), 1).replace("<body>", f"<body>{drawings.shared.definitions()}", 1) + "\n"
+    return text.replace(DRAWINGS, drawings.shared.rules(), 1).replace("<body>",
+                                                                      f"<body>{drawings.shared.definitions()}",
+                                                                      1) + "\n"
 
 
 def comparison_page(first, second, sections):
@@ -378,7 +395,9 @@ def page(results, sections, first_screen, drawings):
         folded.append(("Headline figures", "headline", _targets(results)))
     folded += [("What the media are", "media", [_media_notes(results), _peers(results), _remarks(results)]),
                ("How it was run", "how", _how(results))]
-    parts = [*_head(results.title, results.about), *_thesis(first_screen, drawings), _verdict_line(results), *_ran(results),
-             *_thesis_by_threads(first_screen, drawings), *_ranking(first_screen, drawings), *_verdicts(results), _contents(folded),
+    parts = [*_head(results.title, results.about), *_thesis(first_screen, drawings), _verdict_line(results),
+             *_ran(results),
+             *_thesis_by_threads(first_screen, drawings), *_ranking(first_screen, drawings), *_verdicts(results),
+             _contents(folded),
              *(_folded(*part) for part in folded), "</body></html>"]
     return _with_style(parts, drawings)

@@ -1,4 +1,5 @@
-"""Charts of several panels: one figure for a paper, and for the page a drawing of each panel, which a narrow screen stacks."""
+"""Charts of several panels: one figure for a paper, and for the page a drawing of each panel, which a narrow screen
+stacks."""
 
 from dataclasses import dataclass, field
 from typing import Callable

@@ -23,7 +23,8 @@ def _threads(count):
 
 
 def _latency_by_size(memory, number, side, verb):
-    lines = [line(memory, _threads(t), [f"{side}-by-threads/access_bytes={s}/threads={t}" for s in SIZES]) for t in THREADS]
+    lines = [line(memory, _threads(t), [f"{side}-by-threads/access_bytes={s}/threads={t}" for s in SIZES])
+             for t in THREADS]
     places = list(map(size, SIZES))
 
     def sentence(drawn):
@@ -37,25 +38,28 @@ def _latency_by_size(memory, number, side, verb):
 
 
 def _reaches(places):
-    """The line with the highest bandwidth and where it comes near that first; the line that loses most towards the end."""
+    """The line with the highest bandwidth and where it comes near that first; the line that loses most towards the
+    end."""
     def sentence(drawn):
         best = max(drawn, key=lambda one: max(one.measured))
         first = next(p for p, v in zip(places, best.values) if v is not None and v >= NEAR_HIGHEST * max(best.measured))
         kept = {one.label: one.ends(places)[1][1] / max(one.measured) for one in drawn}
         least = min(kept, key=kept.get)
         return (f"Highest: {best.label} with {names.number(max(best.measured))} GiB/s, nearly reached at {first}. At "
-                f"{best.ends(places)[1][0]}, {least} keeps {names.number(100 * kept[least], 3)} % of its highest, the least.")
+                f"{best.ends(places)[1][0]}, {least} keeps {names.number(100 * kept[least], 3)} % of its highest, the "
+                "least.")
     return sentence
 
 
 def _bandwidth_chart(memory, number, title, lines, sizes=BANDWIDTH_SIZES):
     places = list(map(size, sizes))
-    return chart(memory, f"figure-{number}", f"Figure {number}: {title}", places, lines, axis="bytes of an access", unit="GiB/s",
-                 sentence=_reaches(places))
+    return chart(memory, f"figure-{number}", f"Figure {number}: {title}", places, lines, axis="bytes of an access",
+                 unit="GiB/s", sentence=_reaches(places))
 
 
 def _of_group(memory, group, pattern, threads, label):
-    return line(memory, label, [f"{group}/pattern={pattern}/access_bytes={s}/threads={threads}" for s in BANDWIDTH_SIZES])
+    return line(memory, label, [f"{group}/pattern={pattern}/access_bytes={s}/threads={threads}"
+                                for s in BANDWIDTH_SIZES])
 
 
 def _read_bandwidth(memory, number, pattern, published):
@@ -111,7 +115,8 @@ def _large_reads(memory):
     lines = [line(memory, f"{pattern}", [f"read-by-size/pattern={pattern}/access_bytes={s}" for s in sizes])
              for pattern in ("random", "sequential")]
     places = list(map(size, sizes))
-    return chart(memory, "figure-9", "Figure 9: latency of large reads, 1 thread", places, lines, axis="bytes of an access",
+    return chart(memory, "figure-9", "Figure 9: latency of large reads, 1 thread", places, lines,
+                 axis="bytes of an access",
                  unit="ns", logarithmic=True, sentence=_range_of(places, "Large reads of one thread"))
 
 
@@ -121,9 +126,10 @@ def _reads_by_threads(memory):
     def sentence(drawn):
         parts = [f"{one.label} {names.times(one.measured[-1] / one.measured[0])}" for one in drawn]
         most = max(t for t, v in zip(THREADS, drawn[0].values) if v is not None)
-        return f"Latency of random reads with {_threads(most)} as a multiple of that with 1: {names.enumerate_words(parts)}."
-    return chart(memory, "figure-10", "Figure 10: random read latency by threads", list(map(str, THREADS)), lines, axis="threads",
-                 unit="ns", logarithmic=True, sentence=sentence)
+        return (f"Latency of random reads with {_threads(most)} as a multiple of that with 1: "
+                f"{names.enumerate_words(parts)}.")
+    return chart(memory, "figure-10", "Figure 10: random read latency by threads", list(map(str, THREADS)), lines,
+                 axis="threads", unit="ns", logarithmic=True, sentence=sentence)
 
 
 def _mixed_bandwidth(memory, number, side, other, alone):
@@ -139,8 +145,8 @@ def _mixed_bandwidth(memory, number, side, other, alone):
         if any(v is None for v in values):
             return f"Highest: {names.number(max(lines[0].measured))} GiB/s."
         first, last = (names.number(100 * v / values[0]) for v in (values[1], values[-1]))
-        return (f"{lines[0].label} of 256 B: {names.number(values[0])} GiB/s alone; {first} % of that beside 1 of the {other}, "
-                f"{last} % beside {counts[-1]}.")
+        return (f"{lines[0].label} of 256 B: {names.number(values[0])} GiB/s alone; {first} % of that beside 1 of the "
+                f"{other}, {last} % beside {counts[-1]}.")
     return chart(memory, f"figure-{number}", f"Figure {number}: {side[:-1]} bandwidth beside {other}",
                  list(map(str, (0, *counts))), [drawn], axis=other, unit="GiB/s", sentence=sentence)
 
@@ -158,7 +164,8 @@ def _mixed_latency(memory, number, side, own, other):
         values = [v for one in drawn for v in one.measured]
         return (f"Mean latency of a 256 B {side[:-1]} in the mix: {names.duration(min(values))} to "
                 f"{names.duration(max(values))}.")
-    return chart(memory, f"figure-{number}", f"Figure {number}: {side[:-1]} latency beside {other}", list(map(str, counts)),
+    return chart(memory, f"figure-{number}", f"Figure {number}: {side[:-1]} latency beside {other}",
+                 list(map(str, counts)),
                  lines, axis=other, unit="ns", sentence=sentence)
 
 
@@ -178,7 +185,8 @@ def beside_published(memory):
     """What the paper has no figure of, and others published most of: bandwidth of random accesses by threads."""
     reads = [(size(s), f"load-random/access_bytes={s}/threads={{}}") for s in ("64", "256", "4K")]
     writes = [(f"{size(s)}, ntstore", f"ntstore-random/access_bytes={s}/threads={{}}") for s in ("64", "256")]
-    writes += [(f"{size('256')}, clwb", "clwb-random/threads={}"), (f"{size('256')}, no flush", "store-random/threads={}")]
+    writes += [(f"{size('256')}, clwb", "clwb-random/threads={}"),
+               (f"{size('256')}, no flush", "store-random/threads={}")]
     found = [_by_threads(memory, "reads-by-threads", "Random read bandwidth by threads", reads),
              _by_threads(memory, "writes-by-threads", "Random write bandwidth by threads, no fence", writes)]
     return [c for c in found if c is not None]

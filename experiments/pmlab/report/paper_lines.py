@@ -34,8 +34,10 @@ def line(memory, label, cases, path="value"):
     """A line through `cases`; None in it leaves a gap. Published figures are those of the cases themselves."""
     of_value = [c if path == "value" else None for c in cases]  # the only figure whose repetitions are known
     measured = [c for c in of_value if c and memory.value(c) is not None]
-    return Line(label, [memory.value(c, path) if c else None for c in cases], [memory.published(c) if c else None for c in of_value],
-                [memory.range_of_value(c) if c else None for c in of_value], max(map(memory.repetitions, measured), default=1))
+    return Line(label, [memory.value(c, path) if c else None for c in cases],
+                [memory.published(c) if c else None for c in of_value],
+                [memory.range_of_value(c) if c else None for c in of_value],
+                max(map(memory.repetitions, measured), default=1))
 
 
 def with_published(drawn, memory, cases):
@@ -48,9 +50,10 @@ def _draw(axes, lines, places, unit):
     points = []
     for drawn, look in zip(lines, style.looks_of_series([one.label for one in lines]).values()):
         at = [i for i, v in enumerate(drawn.values) if v is not None]
-        axes.plot(at, [drawn.values[i] for i in at], color=look.colour, marker=look.marker, linestyle=look.dash, markersize=5,
-                  linewidth=1.6, label=drawn.label)
-        measured = [Point(places[i], drawn.label, drawn.values[i], *(drawn.ranges[i] or (None, None)), drawn.repetitions, unit)
+        axes.plot(at, [drawn.values[i] for i in at], color=look.colour, marker=look.marker, linestyle=look.dash,
+                  markersize=5, linewidth=1.6, label=drawn.label)
+        measured = [Point(places[i], drawn.label, drawn.values[i], *(drawn.ranges[i] or (None, None)),
+                          drawn.repetitions, unit)
                     for i in at]
         points += measured
         for i, point in zip(at, measured):
@@ -58,8 +61,8 @@ def _draw(axes, lines, places, unit):
                 axes.plot([i, i], [point.low, point.high], color=look.colour, linewidth=1)
         hollow = [i for i, v in enumerate(drawn.published) if v is not None]
         if hollow:
-            axes.plot(hollow, [drawn.published[i] for i in hollow], color=look.colour, marker=look.marker, markersize=8.5,
-                      markerfacecolor="none", markeredgewidth=1.3, linestyle="none")
+            axes.plot(hollow, [drawn.published[i] for i in hollow], color=look.colour, marker=look.marker,
+                      markersize=8.5, markerfacecolor="none", markeredgewidth=1.3, linestyle="none")
             points += [Point(places[i], f"published: {drawn.label}", drawn.published[i], unit=unit) for i in hollow]
     return points
 
@@ -69,7 +72,8 @@ def _quantity_axis(axes, lines, unit, logarithmic):
         axes.set_yscale("log")
         axes.minorticks_off()
     else:
-        axes.set_ylim(0, (1 + HEADROOM) * max(v for one in lines for v in [*one.values, *one.published] if v is not None))
+        axes.set_ylim(0, (1 + HEADROOM) * max(v for one in lines for v in [*one.values, *one.published]
+                                              if v is not None))
     if unit == "ns":
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: names.duration(value) if value else "0"))
     name = "time" if unit == "ns" else unit
@@ -85,7 +89,8 @@ def _rows(places, lines, unit):
         if any(v is not None for v in drawn.published):
             head.append(f"published: {drawn.label}")
             columns.append(drawn.published)
-    return [head] + [[place, *("–" if c[i] is None else text(c[i]) for c in columns)] for i, place in enumerate(places)]
+    return [head] + [[place, *("–" if c[i] is None else text(c[i]) for c in columns)]
+                     for i, place in enumerate(places)]
 
 
 def chart(memory, name, title, places, lines, *, axis, unit, logarithmic=False, sentence):

@@ -18,16 +18,18 @@ def _ratio(above, below):
 
 def _environment(memory):
     machine = memory.machine
-    rows = [["", "here"], ["memory", provenance.medium_line([memory.medium])], ["processor", provenance.machine_line(machine)],
+    rows = [["", "here"], ["memory", provenance.medium_line([memory.medium])],
+            ["processor", provenance.machine_line(machine)],
             ["kernel", machine.get("kernel", "?")], ["prefetchers", machine.get("prefetchers", "?")],
             ["clock", (machine.get("clock") or {}).get("source", "?")], ["compiler", machine.get("compiler", "?")]]
-    return Table(rows, "Table 2: the environment", "Where these figures were measured, in the place of the paper's machine.",
-                 prose=True)
+    return Table(rows, "Table 2: the environment", "Where these figures were measured, in the place of the paper's "
+                 "machine.", prose=True)
 
 
 def _by_order(memory, number, what, group, sizes, extra=()):
     """Random against sequential. `extra`: (label, sequential case, random case) of rows above."""
-    cases = [*extra, *((size(s), *(f"{group}/pattern={p}/access_bytes={s}" for p in ("sequential", "random"))) for s in sizes)]
+    cases = [*extra, *((size(s), *(f"{group}/pattern={p}/access_bytes={s}" for p in ("sequential", "random")))
+                       for s in sizes)]
     known = any(memory.published(c) for _, *both in cases for c in both)
     rows = [["size", "sequential", "random", "ratio", *(["published"] if known else [])]]
     ratios = []
@@ -73,7 +75,8 @@ def tables(memory):
               for s in ("64", "256", "512")]
     writes = [("64 B now and then, ntstore", *(f"idle-ntstore/medium={m}" for m in ("given", "dram"))),
               ("64 B now and then, clwb", *(f"idle-clwb/medium={m}" for m in ("given", "dram")))]
-    writes += [(f"{size(s)}, ntstore", f"write-by-size/pattern=random/access_bytes={s}", f"dram-write-by-size/access_bytes={s}")
+    writes += [(f"{size(s)}, ntstore", f"write-by-size/pattern=random/access_bytes={s}",
+                f"dram-write-by-size/access_bytes={s}")
                for s in ("64", "256")]
     found = [
         _environment(memory),

@@ -8,9 +8,10 @@ NOTES = {
     "emulated": "Emulated: the bytes are in DRAM (or in the pool named after @); the extra time that the device model "
                 "gives a read, a flush or a fence is waited for by the clock. Software cannot emulate a specific "
                 "device exactly: read these figures as the direction and rough size of an effect.",
-    "simulated": "Simulated: every access of the index runs on a modelled machine with a core for each thread, in virtual "
-                 "time. The figures repeat to the digit, and their ranges are of other layouts; what they rest on is in "
-                 "docs/device-profiles.md. Read them as "
+    "simulated": "Simulated: every access of the index runs on a modelled machine with a core for each thread, in "
+    "virtual "
+                 "time. The figures repeat to the digit, and their ranges are of other layouts; what they rest on is "
+                 "in docs/device-profiles.md. Read them as "
                  "how an index scales and what it waits for, not as a device's absolute figures.",
     "counted": "Counted: cache lines, 256-byte device lines, flushes and fences are counted exactly. These figures do "
                "not depend on the machine; times taken while counting mean nothing and are not shown.",

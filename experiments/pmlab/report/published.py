@@ -1,5 +1,5 @@
-"""The form of results that a repository keeps (`pmlab report --publish`): the figures of all charts, and the claims, as CSV.
-Two result sets are compared by them where one has no raw files."""
+"""The form of results that a repository keeps (`pmlab report --publish`): the figures of all charts, and the claims, as
+CSV. Two result sets are compared by them where one has no raw files."""
 
 import csv
 import io
@@ -43,7 +43,8 @@ def _drawn(rows):
     found = {}
     for chart, panel, series, x, value, low, high, n, unit, invalid in rows:
         if not invalid and value:
-            found[chart, panel, series, x] = Drawn(float(value), float(low or value), float(high or value), int(n), unit)
+            found[chart, panel, series, x] = Drawn(float(value), float(low or value), float(high or value), int(n),
+                                                   unit)
     return found
 
 
@@ -55,7 +56,8 @@ def _verdicts(folder):
     of_medium = {}
     for medium, claim, verdict, *_ in _rows(folder / CLAIMS) if (folder / CLAIMS).is_file() else []:
         of_medium.setdefault(medium, {})[claim] = {"id": claim, "verdict": verdict}
-    return [memory.Verdicts(medium, "", "", {"medium": medium}, list(claims.values())) for medium, claims in of_medium.items()]
+    return [memory.Verdicts(medium, "", "", {"medium": medium}, list(claims.values()))
+            for medium, claims in of_medium.items()]
 
 
 def figures_of(folder):
@@ -67,5 +69,5 @@ def figures_of(folder):
     try:
         return Figures(folder, _drawn(_rows(folder / results.PUBLISHED)), _verdicts(folder))
     except ValueError as problem:
-        raise Failure(f"{folder / results.PUBLISHED} is no table of figures: {problem}", "make it again with `pmlab report --publish`",
-                      FAILURE) from problem
+        raise Failure(f"{folder / results.PUBLISHED} is no table of figures: {problem}",
+                      "make it again with `pmlab report --publish`", FAILURE) from problem

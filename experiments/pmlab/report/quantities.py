@@ -79,7 +79,8 @@ def _cpu(m):
 
 
 QUANTITIES = {
-    "throughput": Quantity("million operations/s", lambda m: m.throughput / 1e6 if m.throughput else None, _million, True),
+    "throughput": Quantity("million operations/s", lambda m: m.throughput / 1e6 if m.throughput else None, _million,
+                           True),
     "latency": Quantity("ns per operation, mean", _duration("mean"), names.duration),
     "p99": Quantity("ns, 99 % of the operations", _duration("p99"), names.duration),
     "hit_ratio": Quantity("share of lookups that hit", _hit_ratio, _share, True),
@@ -90,11 +91,13 @@ QUANTITIES = {
     "device_writes": Quantity("device lines written per operation", _counted("device_lines_written"), names.number),
     "media_bytes_read": Quantity("bytes of the media read per operation", _media_bytes("read"), names.number),
     "media_bytes_written": Quantity("bytes of the media written per operation", _media_bytes("written"), names.number),
-    "thousand": Quantity("thousand operations/s", lambda m: m.throughput / 1e3 if m.throughput else None, _thousand, True),
+    "thousand": Quantity("thousand operations/s", lambda m: m.throughput / 1e3 if m.throughput else None, _thousand,
+                         True),
     "microseconds": Quantity("us per operation, mean", _microseconds("mean"), _us),
     "microseconds_p99": Quantity("us, 99 % of the operations", _microseconds("p99"), _us),
     "lines_written": Quantity("lines of PM written per operation", _counted("pm_lines_written"), names.number),
-    "written_per_byte": Quantity("bytes to the drive for each of the user's", _of_case("amplification", "host"), names.number),
+    "written_per_byte": Quantity("bytes to the drive for each of the user's", _of_case("amplification", "host"),
+                                 names.number),
     "written_in_all": Quantity("bytes written per user byte, later ones too", _of_case("written_in_all"),
                                names.number),
     "flash_per_byte": Quantity("bytes of flash per byte of the host", _of_case("amplification", "device"),

@@ -1,5 +1,5 @@
-"""Loads the results of a folder: raw/EXPERIMENT/CELL.json as `pmlab bench` and `microbench` write them, claims/MEDIUM.json,
-and manifest.json of `pmlab run`."""
+"""Loads the results of a folder: raw/EXPERIMENT/CELL.json as `pmlab bench` and `microbench` write them,
+claims/MEDIUM.json, and manifest.json of `pmlab run`."""
 
 import json
 import math
@@ -124,7 +124,8 @@ def _read(path):
 
 # Members of one result: texts, numbers, and groups of numbers. All but the texts may be null, or lack.
 _TEXTS = ("index", "medium", "phase")
-_NUMBERS = ("threads", "batch", "operations", "seconds", "throughput_ops_per_s", "entries", "wrong_answers", "cpu_cache_bytes")
+_NUMBERS = ("threads", "batch", "operations", "seconds", "throughput_ops_per_s", "entries", "wrong_answers",
+            "cpu_cache_bytes")
 _GROUPS = ("latency_ns", "per_operation", "media_bytes", "bytes_per_key", "restart")
 
 
@@ -207,7 +208,8 @@ def load_file(path):
     path, found = Path(path), {}
     _add(found, "", path, {"name": ""})
     loaded = ResultSet(path, path.name, "", "", 0.0, [], **found)
-    if not any([loaded.drives, *(m.cases for m in loaded.memories), *(r.measurements for r in [*loaded.runs, *loaded.stores])]):
+    if not any([loaded.drives, *(m.cases for m in loaded.memories),
+                *(r.measurements for r in [*loaded.runs, *loaded.stores])]):
         raise BadResults(f"{path} has no figures", _GIVE_RESULTS)
     return loaded
 
@@ -228,7 +230,8 @@ def load(folder):
         if told.get("status", 0) == 0:
             _add(found, name, path, told)
     for path in sorted((folder / "claims").glob("*.json")):
-        found.setdefault("verdicts", []).append(memory.verdicts_of(path.stem, _read(path), {"name": f"claims/{path.stem}"}))
+        found.setdefault("verdicts", []).append(memory.verdicts_of(path.stem, _read(path),
+                                                                   {"name": f"claims/{path.stem}"}))
     if not found:
         if (folder / PUBLISHED).is_file():
             raise BadResults(f"{folder} is published: it holds page and figures, and no raw/ to make them from",
@@ -237,5 +240,8 @@ def load(folder):
     failed = [r for r in manifest.get("runs", []) if r.get("status", 0) != 0]
     return ResultSet(folder, manifest.get("title", folder.name), manifest.get("about", ""), manifest.get("started", ""),
                      manifest.get("seconds", 0.0), failed, experiments=_experiments_of(manifest),
-                     scale=manifest.get("scale", ""), load=manifest.get("load"), disturbed={r["name"]: r["other_cpus"] for r in manifest.get("runs", []) if r.get("other_cpus") is not None},
-                     caveats=manifest.get("caveats", []), left_out=[LeftOut(**one) for one in manifest.get("left_out", [])], **found)
+                     scale=manifest.get("scale", ""), load=manifest.get("load"),
+                     disturbed={r["name"]: r["other_cpus"] for r in manifest.get("runs", [])
+                                if r.get("other_cpus") is not None},
+                     caveats=manifest.get("caveats", []), left_out=[LeftOut(**one)
+                                                                    for one in manifest.get("left_out", [])], **found)

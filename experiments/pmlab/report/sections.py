@@ -21,8 +21,8 @@ class Section:
 
 def _verified_section(runs):
     """Runs whose answers were checked: what counts there is the count of wrong ones, not the speed."""
-    section = Section("Answers checked", "Every answer of these runs was compared with what must be there. Their speed is "
-                      "not shown: some are small, and keeping the answers costs time.")
+    section = Section("Answers checked", "Every answer of these runs was compared with what must be there. Their speed "
+                      "is not shown: some are small, and keeping the answers costs time.")
     rows = [["run", "index", "threads", "operations checked", "wrong"]]
     for run in runs:
         for index in run.indexes():
@@ -120,27 +120,30 @@ def _memory_section(memory):
     drawn = paper_figures.figures(memory)
     shown = {int(chart.name.rsplit("-", 1)[1]) for chart in drawn}
     missing = [str(n) for n in range(1, 15) if n not in shown]
-    text = ("The paper's own pictures did not survive: each chart is drawn from what its text says that it shows. Hollow "
-            "markers are published figures of the first Optane generation, where there are any. Table 1 of the paper compares "
-            "media by what others wrote about them, and is no measurement.")
+    text = ("The paper's own pictures did not survive: each chart is drawn from what its text says that it shows. "
+            "Hollow markers are published figures of the first Optane generation, where there are any. Table 1 of the "
+            "paper compares media by what others wrote about them, and is no measurement.")
     if missing:
         reasons = {memory.why_skipped(name) for name in memory.cases} - {None}
-        text += (f" Nothing was measured for {'figures' if len(missing) > 1 else 'figure'} {names.enumerate_words(missing)}"
+        text += (f" Nothing was measured for {'figures' if len(missing) > 1 else 'figure'} "
+                 f"{names.enumerate_words(missing)}"
                  + (f"; what was skipped: {'; '.join(sorted(reasons))}." if reasons else "."))
-    return Section(f"The memory itself: {names.short_medium(memory.medium)}", text, [*drawn, *paper_figures.beside_published(memory)],
+    return Section(f"The memory itself: {names.short_medium(memory.medium)}", text,
+                   [*drawn, *paper_figures.beside_published(memory)],
                    paper_tables.tables(memory))
 
 
 def _drives_section(found):
-    section = Section("Block devices", "Modelled drives run on a virtual clock, in the state in which datasheets are measured: full, "
-                      "and steady before random writes. The drive of this machine is as it was found.")
+    section = Section("Block devices", "Modelled drives run on a virtual clock, in the state in which datasheets are "
+                      "measured: full, and steady before random writes. The drive of this machine is as it was found.")
     section.charts, section.tables = drives.charts_and_tables(found)
     return section
 
 
 def _stores_section(found):
-    section = Section("Stores", "Each store has drives of its own, all of one kind; they take turns, and each answer is "
-                      "checked. rocksdb_meta and rocksdb_meta_deferred are the algorithm of BlueStore, and not BlueStore.")
+    section = Section("Stores", "Each store has drives of its own, all of one kind; they take turns, and each answer "
+                      "is checked. rocksdb_meta and rocksdb_meta_deferred are the algorithm of BlueStore, and not "
+                      "BlueStore.")
     section.tables = stores.all_cases(found)
     return section
 
@@ -211,7 +214,8 @@ def _experiment_section(experiment, left_out, runs, memories, of_drives, of_stor
     records = list(dict.fromkeys(names.count(r.records) for r in runs if r.records))
     section.facts = [("Shows", experiment.shows), ("Feeds", _feeds(experiment.claims)),
                      ("Media", provenance.medium_line(media)), ("Records", ", ".join(records)),
-                     ("Left out", "; ".join(f"{', '.join(one.names)} (pmlab was built without {one.title})" for one in left_out)),
+                     ("Left out", "; ".join(f"{', '.join(one.names)} (pmlab was built without {one.title})"
+                                            for one in left_out)),
                      ("Machine", provenance.machine_line(everything[0].machine))]
     section.links = [(r.name, f"raw/{r.name}.json") for r in everything]
     return section

@@ -11,8 +11,8 @@ def _subject_and_peers(measurements):
 
 
 def _leaders(points, places, threads):
-    """panel -> (indexes, their lead over the next one or None), of those figures that are valid. Indexes whose ranges overlap that
-    of the first one lead together, without a lead."""
+    """panel -> (indexes, their lead over the next one or None), of those figures that are valid. Indexes whose ranges
+    overlap that of the first one lead together, without a lead."""
     found = {}
     for panel in places:
         ranked = sorted((p for p in points if p.panel == panel and p.series == threads and not p.invalid),
@@ -64,7 +64,8 @@ def throughput(phase, measurements):
     parts = []
     for m in ours:
         ratios = [f"{names.times(m.throughput / p.throughput)} {p.index}" for p in peers]
-        text = (f"{names.index_title(m.index)} does {names.count_in_words(m.throughput)} {names.noun(phase)} per second "
+        text = (f"{names.index_title(m.index)} does {names.count_in_words(m.throughput)} {names.noun(phase)} per "
+                "second "
                 f"on {least} thread{'s' if least != 1 else ''}")
         if ratios:
             text += f": {names.enumerate_words(ratios)}"
@@ -90,8 +91,8 @@ def _figures(measurements, value_of):
 
 
 def _extremes(figures, text):
-    """"A with 3 ns, last B with 9 ns (3.00x)"; "A and C, alike, with 3 ns" where their ranges overlap. `figures`: {label: Point},
-    less is better."""
+    """"A with 3 ns, last B with 9 ns (3.00x)"; "A and C, alike, with 3 ns" where their ranges overlap. `figures`:
+    {label: Point}, less is better."""
     ranked = sorted(figures.values(), key=lambda point: point.value)
     best, worst = ranked[0], ranked[-1]
     together = [point for point in ranked if point is best or overlap(point, best)]
@@ -116,7 +117,8 @@ def counts(phase, measurements, quantities):
         figures = _figures(measurements, lambda m: m.per_operation(key))
         if key in ("device_lines_read", "flushes") and any(point.value for point in figures.values()):
             parts.append(f"fewest {label}: {_extremes(figures, names.number)}")
-    return f"{names.phase_title(phase)}, {'; '.join(parts)}." if parts else f"{names.phase_title(phase)} costs none of these: 0."
+    title = names.phase_title(phase)
+    return f"{title}, {'; '.join(parts)}." if parts else f"{title} costs none of these: 0."
 
 
 def media(points, series):
@@ -142,8 +144,11 @@ def batch(pairs):
     def gain(single, many):
         (low, high), (other_low, other_high) = single.throughput_range, many.throughput_range
         alike = low <= other_high and other_low <= high
-        return "as many finds (the ranges overlap)" if alike else f"{names.times(many.throughput / single.throughput)} as many finds"
-    parts = [f"{names.index_title(single.index)} answers {gain(single, many)} when {many.batch} independent keys are asked for at once"
+        if alike:
+            return "as many finds (the ranges overlap)"
+        return f"{names.times(many.throughput / single.throughput)} as many finds"
+    parts = [f"{names.index_title(single.index)} answers {gain(single, many)} when {many.batch} independent keys are "
+             "asked for at once"
              for single, many in pairs]
     return "; ".join(parts) + "."
 

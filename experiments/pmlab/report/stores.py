@@ -1,5 +1,5 @@
-"""What `pmlab stores volumes|pairs --json` wrote, as the report reads it: a run like those of indexes, whose measurements have
-more keys to sort them by."""
+"""What `pmlab stores volumes|pairs --json` wrote, as the report reads it: a run like those of indexes, whose
+measurements have more keys to sort them by."""
 
 from dataclasses import dataclass, field
 
@@ -9,8 +9,8 @@ from . import names, provenance
 from .measurements import Measurement, Run
 
 # Keys of a case, beside its phase; empty ones do not apply to it.
-KEYS = ("store", "container", "index", "merge", "ring", "device", "devices", "staging", "place", "memtable", "pattern", "depth",
-        "threads")
+KEYS = ("store", "container", "index", "merge", "ring", "device", "devices", "staging", "place", "memtable", "pattern",
+        "depth", "threads")
 
 
 @dataclass
@@ -30,8 +30,8 @@ class StoreMeasurement(Measurement):
 
 @dataclass
 class StoreRun(Run):
-    """`checked`: reads whose answers were compared with the blocks that were written, those after the last case too; `wrong`:
-    of these."""
+    """`checked`: reads whose answers were compared with the blocks that were written, those after the last case too;
+    `wrong`: of these."""
 
     checked: int = 0
     wrong: int = 0
@@ -47,7 +47,8 @@ def _per_operation(case):
     if not counts or not operations:
         return None
     return {"flushes": counts.get("flushes", 0) / operations, "fences": counts.get("fences", 0) / operations,
-            "pm_lines_read": counts.get("lines_read", 0) / operations, "pm_lines_written": counts.get("lines", 0) / operations}
+            "pm_lines_read": counts.get("lines_read", 0) / operations,
+            "pm_lines_written": counts.get("lines", 0) / operations}
 
 
 def _size_of(case):
@@ -73,9 +74,11 @@ def run_of(name, document, described):
             repeat |= dict.fromkeys(_TIMES)
         m.repeats.append(repeat)
     everything = [*document["cases"], *document["at_end"]]
-    return StoreRun(name, described.get("about", ""), described.get("command", ""), machine, document.get("options", {}),
+    return StoreRun(name, described.get("about", ""), described.get("command", ""), machine,
+                    document.get("options", {}),
                document.get("remarks") or [], [], list(measurements.values()), described.get("experiment", ""),
-               described.get("values", {}), sum(one["verified"] for one in everything), sum(one["wrong"] for one in everything))
+               described.get("values", {}), sum(one["verified"] for one in everything),
+                    sum(one["wrong"] for one in everything))
 
 
 def _micro(nanoseconds):
@@ -91,7 +94,8 @@ def all_cases(runs):
         rows = [["case", "thousand/s", "us, mean", "us, 99 %", "bytes to the drive for each of the user's", "us of CPU",
                  "wrong"]]
         for m in run.measurements:
-            what = " ".join(filter(None, (m.index, m.phase, m.keys.get("pattern"), m.keys.get("size", m.keys.get("value")),
+            what = " ".join(filter(None, (m.index, m.phase, m.keys.get("pattern"),
+                                          m.keys.get("size", m.keys.get("value")),
                                           m.keys.get("depth"))))
             rows.append([what, names.number(m.throughput / 1e3) if m.throughput else "–", _micro(m.latency("mean")),
                          _micro(m.latency("p99")), names.number(m.of_case("amplification", "host")),

@@ -1,5 +1,5 @@
-"""One look for all charts: readable when small, in print, on a dark screen and without colour vision; the same JSON, the
-same picture."""
+"""One look for all charts: readable when small, in print, on a dark screen and without colour vision; the same JSON,
+the same picture."""
 
 import re
 import textwrap
@@ -89,7 +89,8 @@ class Look:
 
 
 def base_of(index):
-    """The index that a variant is one of: cache(fast_fair,mode=serial) is FAST-FAIR, a hybrid goes by what it has in PM."""
+    """The index that a variant is one of: cache(fast_fair,mode=serial) is FAST-FAIR, a hybrid goes by what it has in
+    PM."""
     inner = re.fullmatch(r"(?:cache|strings)\((.*)\)", index)
     if inner:
         return base_of(re.match(r"\w+(?:\([^)]*\))?", inner[1])[0])
@@ -133,7 +134,8 @@ def width_of(count):
 
 
 def row_name(text):
-    """The name of a row in lines that leave room for its bar; they end behind a space, a comma or an opening bracket."""
+    """The name of a row in lines that leave room for its bar; they end behind a space, a comma or an opening
+    bracket."""
     lines = [""]
     for piece in re.findall(r"[^ ,(/]*[ ,(/]?", text):
         if lines[-1] and len(lines[-1] + piece.rstrip()) > LONG_NAME:
@@ -179,15 +181,16 @@ def key_rows(handles, inches=PANEL_INCHES):
 
 def patches(looks):
     """The handles of a key of bars. `looks`: label -> Look."""
-    return [Patch(facecolor=look.colour, edgecolor=PAPER, alpha=look.shade, label=label) for label, look in looks.items()]
+    return [Patch(facecolor=look.colour, edgecolor=PAPER, alpha=look.shade, label=label)
+            for label, look in looks.items()]
 
 
 def key_alone(handles):
     """A figure of nothing but a key."""
     rows = key_rows(handles)
     figure = Figure(figsize=(PANEL_INCHES, 0.06 + KEY_INCHES * rows))
-    figure.legend(handles=handles, loc="center left", ncols=-(-len(handles) // rows), fontsize=8, borderaxespad=0.1, borderpad=0.1,
-                  handlelength=1.6, columnspacing=1.2)
+    figure.legend(handles=handles, loc="center left", ncols=-(-len(handles) // rows), fontsize=8, borderaxespad=0.1,
+                  borderpad=0.1, handlelength=1.6, columnspacing=1.2)
     return figure
 
 
@@ -201,21 +204,22 @@ def key(axes, handles, columns=None):
 
 
 def head(figure, text, handles):
-    """Title and key: the key is between the title and what the figure shows, and the figure is as much higher. `handles`: none
-    where there is one series."""
+    """Title and key: the key is between the title and what the figure shows, and the figure is as much higher.
+    `handles`: none where there is one series."""
     rows = key_rows(handles, figure.get_figwidth())
     figure.set_figheight(figure.get_figheight() + KEY_INCHES * rows)
     # The title gets empty lines, for the key to stand there.
     lines = title(figure, text, rows)
     if handles:
-        figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 1 - lines * TITLE_INCHES / figure.get_figheight()),
-                      ncols=-(-len(handles) // rows), fontsize=8, borderaxespad=0.1, borderpad=0.1, handlelength=1.6,
+        top = 1 - lines * TITLE_INCHES / figure.get_figheight()
+        figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, top), ncols=-(-len(handles) // rows),
+                      fontsize=8, borderaxespad=0.1, borderpad=0.1, handlelength=1.6,
                       columnspacing=1.2)
 
 
 def take_chrome(figure):
-    """Takes title and foot away, which a paper has in its caption; of the title the empty lines stay, where the key is. A figure
-    that was not drawn yet."""
+    """Takes title and foot away, which a paper has in its caption; of the title the empty lines stay, where the key is.
+    A figure that was not drawn yet."""
     for text in figure.texts:
         text.set_text("\n".join(line for line in text.get_text().split("\n") if line == " "))
     for legend in figure.legends:

@@ -43,12 +43,14 @@ def _rule(declarations):
         if name == "font":
             bold = re.search("bold|700", value)
             found.append(f"font-size:{re.search(r'[0-9.]+px', value)[0]}" + (";font-weight:bold" if bold else ""))
-        elif (name, value) not in (("stroke-linejoin", "miter"), ("text-anchor", "start"), ("stroke-dashoffset", "0")) and name:
+        elif (name, value) not in (("stroke-linejoin", "miter"), ("text-anchor", "start"),
+                                   ("stroke-dashoffset", "0")) and name:
             found.append(f"{name}:{value}")
     return ";".join(found)
 
 
-DEFAULTS = "svg *{stroke-linejoin:round;stroke-linecap:butt}svg{font-family:'DejaVu Sans',Verdana,sans-serif;fill:#1a1a1a}"
+DEFAULTS = ("svg *{stroke-linejoin:round;stroke-linecap:butt}"
+            "svg{font-family:'DejaVu Sans',Verdana,sans-serif;fill:#1a1a1a}")
 
 def _name(number):
     """a, b, ... z, aa, ab, ...: each file has a class for each rule, and most of a picture is their names."""
@@ -77,8 +79,8 @@ def _without_plain_groups(text):
 
 def _small(text):
     """(SVG without its header, {rule: class}): the same picture in a fourth of the letters."""
-    text = re.sub(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>", "",
-                  text, flags=re.S)
+    header = r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>"
+    text = re.sub(header, "", text, flags=re.S)
     text = re.sub(r' d="([^"]*)"', _path, text)
     text = re.sub(r' (x|y|width|height|transform)="([^"]*)"', _coordinates, text)
     # Nothing is drawn beyond its axes.
@@ -128,7 +130,8 @@ class Drawing:
         rules = DEFAULTS + "".join(f".{n}{{{r}}}" for r, n in self.rules.items())
         definitions = "".join(self.definitions.values())
         head, rest = self.text.split(">", 1)
-        return f'<?xml version="1.0" encoding="utf-8"?>\n{head}><style>{rules}</style><defs>{definitions}</defs>{rest}\n'
+        style = f"<style>{rules}</style><defs>{definitions}</defs>"
+        return f'<?xml version="1.0" encoding="utf-8"?>\n{head}>{style}{rest}\n'
 
 
 def drawn(figure):

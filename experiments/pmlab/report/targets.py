@@ -1,5 +1,5 @@
-"""The project's targets, and how a result set meets each: met, not met, undecided, or not measured. The comparison is that
-of the claims: a target whose spread crosses its limit is undecided."""
+"""The project's targets, and how a result set meets each: met, not met, undecided, or not measured. The comparison is
+that of the claims: a target whose spread crosses its limit is undecided."""
 
 from dataclasses import dataclass
 from typing import Callable
@@ -110,7 +110,8 @@ def batching(index, limit):
 
 def space(index, limit):
     def value_of(run):
-        sizes = [(m.bytes_per_key("pm") or 0) + (m.bytes_per_key("dram") or 0) for m in run.find(index=index, phase="load")]
+        sizes = [(m.bytes_per_key("pm") or 0) + (m.bytes_per_key("dram") or 0)
+                 for m in run.find(index=index, phase="load")]
         return _exact(max(sizes)) if any(sizes) else None
     return Target(f"{names.index_title(index)}: bytes per key", at_most(limit), f"≤ {limit:g} B",
                   _in_best_run(value_of, lambda size: f"{names.number(size)} B"))
@@ -179,7 +180,8 @@ TARGETS = [
     *(space(index, limit) for index, limit in
       {"cceh": 27, "dash": 27, "level_hashing": 30, "fast_fair": 30, "fp_tree": 32, "skip_list": 64}.items()),
     *(reopening(index, limit) for index, limit in
-      {"cceh": 50, "level_hashing": 50, "fast_fair": 50, "skip_list_pm": 50, "fp_tree": 1000, "skip_list": 1000}.items()),
+      {"cceh": 50, "level_hashing": 50, "fast_fair": 50, "skip_list_pm": 50, "fp_tree": 1000,
+       "skip_list": 1000}.items()),
     counting("cceh", "insert", "flushes", "flushes", 1), counting("cceh", "insert", "fences", "fences", 1),
     counting("cceh", "read", "device_lines_read", "256-byte device lines", 1),
     counting("fp_tree", "read", "device_lines_read", "256-byte device lines", 2),

@@ -1,5 +1,5 @@
-"""The thesis of [Han21], that placement must follow the device, as a run measured it: which half of a hybrid index lies in
-persistent memory, finds and inserts, on a device with slow reads, on one with slow writes, and on CXL memory."""
+"""The thesis of [Han21], that placement must follow the device, as a run measured it: which half of a hybrid index lies
+in persistent memory, finds and inserts, on a device with slow reads, on one with slow writes, and on CXL memory."""
 
 from dataclasses import dataclass, field
 
@@ -51,8 +51,8 @@ def _profile(run):
 
 
 def _groups(results):
-    """Runs whose indexes may be compared: cells of one experiment on one medium, without a platform that saves caches. The two
-    named indexes come first."""
+    """Runs whose indexes may be compared: cells of one experiment on one medium, without a platform that saves caches.
+    The two named indexes come first."""
     groups = {}
     for run in results.runs:
         if run.values.get("persistence", "adr") == "adr":
@@ -61,8 +61,8 @@ def _groups(results):
 
 
 def _contests(runs):
-    """Both places of the hash, where both were measured. Where there are several trees in persistent memory, the last one counts: that of
-    HybridIndex+."""
+    """Both places of the hash, where both were measured. Where there are several trees in persistent memory, the last
+    one counts: that of HybridIndex+."""
     found = {}
     for run in runs:
         for m in run.measurements:
@@ -118,9 +118,11 @@ def _finds(contests):
 
 
 def _follows(measured):
-    """Whether finds depend on the device: the hash in DRAM leads where reads are slow, and by more than where they are not."""
+    """Whether finds depend on the device: the hash in DRAM leads where reads are slow, and by more than where they are
+    not."""
     slow, like_dram = (_finds(measured[device]) for device in (SLOW_READS, LIKE_DRAM))
-    return not alike(slow) and min(c.ratio for c in slow) > 1 and max(c.ratio for c in slow) > max(c.ratio for c in like_dram)
+    return not alike(slow) and min(c.ratio for c in slow) > 1 and max(c.ratio for c in slow) > max(c.ratio
+                                                                                                   for c in like_dram)
 
 
 def _sentence(measured):
@@ -132,7 +134,8 @@ def _sentence(measured):
         lead = "Placement must follow the device [Han21]"
     else:
         lead = "[Han21] states that placement must follow the device, and this run does not show it"
-    return (f"{lead}. A hash in DRAM over a tree in persistent memory (HybridIndex+), in the place of the reverse (HybridIndex), "
+    return (f"{lead}. A hash in DRAM over a tree in persistent memory (HybridIndex+), in the place of the reverse "
+            "(HybridIndex), "
             f"with {many}: {'; '.join(map(_of_device, measured.values()))}.")
 
 
@@ -146,7 +149,8 @@ def _overview(measured):
     series = list(SERIES.values())
     looks = dict(zip(series, style.looks_of_indexes(SERIES).values()))
     same = charts.threads_text(most[next(iter(most))]) if len(set(most.values())) == 1 else ""
-    points = [charts.throughput_point(m, names.short_medium(m.medium) + ("" if same else f", {charts.threads_text(c.threads)}"), text,
+    points = [charts.throughput_point(m, names.short_medium(m.medium)
+                                      + ("" if same else f", {charts.threads_text(c.threads)}"), text,
                                       names.short_phase(c.phase))
               for c in shown for m, text in zip((c.in_pm, c.in_dram), series)]
     places, phases = (list(dict.fromkeys(getattr(p, what) for p in points)) for what in ("x", "panel"))
@@ -157,18 +161,19 @@ def _overview(measured):
         charts.name_axis(axes, "million operations per second")
     title = "A hybrid index with its hash in persistent memory, and in DRAM" + (f", {same}" if same else "")
     drawn = Panels(title, phases, draw, charts.bar_height(places, len(series)), lambda _: style.patches(looks)).drawn()
-    ratios = [f"{names.noun(c.phase)} on {names.short_medium(c.in_dram.medium)} {'alike' if alike([c]) else names.times(c.ratio)}"
-              for c in shown]
+    ratios = [f"{names.noun(c.phase)} on {names.short_medium(c.in_dram.medium)} "
+              f"{'alike' if alike([c]) else names.times(c.ratio)}" for c in shown]
     measurements = [m for c in shown for m in (c.in_pm, c.in_dram)]
     return Chart("thesis", title, drawn.whole, f"The hash in DRAM over the hash in PM: {', '.join(ratios)}.",
                  provenance.footer(shown[0].run, measurements), points, exact=provenance.exact(measurements),
-                 rows=charts.figures(points, "device, million/s", charts.with_range(names.number)), parts=drawn.parts, key=drawn.key)
+                 rows=charts.figures(points, "device, million/s", charts.with_range(names.number)), parts=drawn.parts,
+                 key=drawn.key)
 
 
 def _by_threads(device, contests, top):
     finds = _finds(contests)
-    chart = charts.scaling(finds[0].run, "read", [m for c in finds for m in (c.in_pm, c.in_dram)], name=f"thesis-{device}",
-                           title=f"Finds: {DEVICES[device].split(':')[0]}", top=top)
+    chart = charts.scaling(finds[0].run, "read", [m for c in finds for m in (c.in_pm, c.in_dram)],
+                           name=f"thesis-{device}", title=f"Finds: {DEVICES[device].split(':')[0]}", top=top)
     chart.sentence = f"{DEVICES[device][0].upper()}{DEVICES[device][1:]}. The hash in DRAM {_clause('read', finds)}."
     return chart
 
@@ -179,5 +184,7 @@ def thesis(results):
     if not measured:
         return None
     lines = {device: contests for device, contests in measured.items() if len(_finds(contests)) > 1}
-    top = 1.08 * max((m.throughput for contests in lines.values() for c in _finds(contests) for m in (c.in_pm, c.in_dram)), default=0) / 1e6
-    return Thesis(_sentence(measured), _overview(measured), [_by_threads(device, contests, top) for device, contests in lines.items()])
+    top = 1.08 * max((m.throughput for contests in lines.values() for c in _finds(contests)
+                      for m in (c.in_pm, c.in_dram)), default=0) / 1e6
+    return Thesis(_sentence(measured), _overview(measured), [_by_threads(device, contests, top)
+                                                             for device, contests in lines.items()])

@@ -22,8 +22,8 @@ def points_of(found, label, panel):
     """A point for each interval that all repeats reached: the median over the repeats."""
     seconds = found.run.options.get("interval_seconds")
     repeats = [_rates(r, seconds) for r in found.measurement.repeats if r.get("intervals")] if seconds else []
-    return [Point(f"{(i + 0.5) * seconds:.4g}", label, statistics.median(values), min(values), max(values), len(values), UNIT,
-                  found.measurement.invalid, panel) for i, values in enumerate(zip(*repeats))]
+    return [Point(f"{(i + 0.5) * seconds:.4g}", label, statistics.median(values), min(values), max(values), len(values),
+                  UNIT, found.measurement.invalid, panel) for i, values in enumerate(zip(*repeats))]
 
 
 def _by_series(points):
@@ -47,13 +47,15 @@ def _rows(lines):
     rows = [["panel", "series", "median", "lowest", "highest", "intervals"]]
     for (panel, series), points in lines.items():
         values = [p.value for p in points]
-        rows.append([panel or "–", series, *(f"{names.number(v)} M/s" for v in (statistics.median(values), min(values), max(values))),
+        rows.append([panel or "–", series, *(f"{names.number(v)} M/s"
+                                             for v in (statistics.median(values), min(values), max(values))),
                      len(points)])
     return rows
 
 
 def chart(experiment, panels, label, looks, title_of):
-    """`panels`: {panel: [Found]}; `label`: Found -> its series; `looks`: {series: Look}. None: nothing has intervals."""
+    """`panels`: {panel: [Found]}; `label`: Found -> its series; `looks`: {series: Look}. None: nothing has
+    intervals."""
     titles = [title_of(panel) if len(panels) > 1 else "" for panel in panels]
     shown = [[p for f in found for p in points_of(f, label(f), title)] for title, found in zip(titles, panels.values())]
     drawn = [p for points in shown for p in points]
@@ -73,5 +75,6 @@ def chart(experiment, panels, label, looks, title_of):
     figure = Panels(f"{experiment.title}: over time", titles, draw, 2.7, charts.key_of_lines).drawn()
     measurements = [f.measurement for f in everything]
     return Chart(f"{experiment.name}-timeline", figure=figure.whole, parts=figure.parts, key=figure.key,
-                 title=f"{experiment.title}: over time", sentence=_sentence(lines), footer=provenance.footer(everything[0].run, measurements),
+                 title=f"{experiment.title}: over time", sentence=_sentence(lines),
+                 footer=provenance.footer(everything[0].run, measurements),
                  points=drawn, marks="Markers", exact=provenance.exact(measurements), rows=_rows(lines))

@@ -38,8 +38,8 @@ def _csv(header, rows):
 
 
 def _write_charts(folder, charts, csv_of=None):
-    """Each as SVG, and as CSV unless `csv_of` names one file for all, and all of them as pages of one PDF, which has each letter
-    once. Returns, for the page: of a chart, its files."""
+    """Each as SVG, and as CSV unless `csv_of` names one file for all, and all of them as pages of one PDF, which has
+    each letter once. Returns, for the page: of a chart, its files."""
     shutil.rmtree(folder / CHARTS, ignore_errors=True)
     (folder / CHARTS).mkdir()
     for chart in charts:
@@ -68,9 +68,10 @@ def _claims_csv(results):
                              *map(_digits, (c["measured"], low, high)), c.get("n") or "", c["unit"], c["rule"],
                              c.get("stated", ""), _digits(claims.public(c))])
             if not claim["conditions"]:
-                rows.append([verdicts.medium, claim["id"], claim["verdict"], claim["claim"], claim["reason"] or "", *8 * [""]])
-    return _csv(["medium", "claim", "verdict", "text", "quantity", "measured", "lowest", "highest", "n", "unit", "must be",
-                 "stated", "published"], rows)
+                rows.append([verdicts.medium, claim["id"], claim["verdict"], claim["claim"], claim["reason"] or "",
+                             *8 * [""]])
+    return _csv(["medium", "claim", "verdict", "text", "quantity", "measured", "lowest", "highest", "n", "unit",
+                 "must be", "stated", "published"], rows)
 
 
 def _make_room(folder):
@@ -111,8 +112,8 @@ def report(folder, out=None, publish=None, headline=False):
 
 
 def paper(folder, out):
-    """The charts of `folder` for a paper, in the folder `out`: each as PDF, SVG and CSV, without title, origin and page. What the
-    title, the caption and the foot of a chart say is in one text."""
+    """The charts of `folder` for a paper, in the folder `out`: each as PDF, SVG and CSV, without title, origin and
+    page. What the title, the caption and the foot of a chart say is in one text."""
     results = load(folder)
     charts = published.all_charts(sections_of(results), front.first_screen(results))
     out.mkdir(parents=True, exist_ok=True)
@@ -120,13 +121,15 @@ def paper(folder, out):
         style.take_chrome(chart.figure)
         write_text(out / f"{chart.name}.svg", chart.drawing.file())
         write_text(out / f"{chart.name}.csv", chart.csv())
-        chart.figure.savefig(out / f"{chart.name}.pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+        chart.figure.savefig(out / f"{chart.name}.pdf", metadata={"CreationDate": None, "Creator": None,
+                                                                  "Producer": None})
     write_text(out / CAPTIONS, "\n".join(f"{c.name}\n{c.title}. {c.caption}\n{c.footer}\n" for c in charts))
     return out
 
 
 def compare(first_folder, second_folder, out=None):
-    """The page that compares two folders: by their raw files, or by the figures of their charts where one is published."""
+    """The page that compares two folders: by their raw files, or by the figures of their charts where one is
+    published."""
     folders = (first_folder, second_folder)
     with_raw = [folder for folder in folders if not is_published(folder)]
     if not with_raw and out is None:

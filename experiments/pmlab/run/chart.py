@@ -10,8 +10,8 @@ from ..spelling import nearest
 # timeline: throughput over time, of cells with `interval`.
 KINDS = ("lines", "bars", "standard", "timeline")
 _DIMENSIONS = ("threads", "phase", "index", "medium")
-_OF_STORES = ("store", "container", "merge", "ring", "pattern", "size", "value", "depth", "device", "devices", "staging",
-              "place", "memtable")
+_OF_STORES = ("store", "container", "merge", "ring", "pattern", "size", "value", "depth", "device", "devices",
+              "staging", "place", "memtable")
 
 
 @dataclass

@@ -38,11 +38,14 @@ def command_line():
     parser.add_argument("--pools", metavar="FOLDER", help="folder for pool files; PMLAB_POOLS or /dev/shm if not given")
     parser.add_argument("--resume", action="store_true",
                         help="continue in a folder: keep the results of this build with the same arguments")
-    parser.add_argument("--shard", metavar="I/N", help="only part I of N, for one of N machines; `pmlab merge` joins them")
+    parser.add_argument("--shard", metavar="I/N", help="only part I of N, for one of N machines; `pmlab merge` joins "
+                        "them")
     parser.add_argument("--cell", action="append", metavar="NAME", help="only this cell; may be repeated")
-    parser.add_argument("--export", metavar="snakemake", help="write a Snakefile with the cells as jobs to --out, and run nothing")
+    parser.add_argument("--export", metavar="snakemake", help="write a Snakefile with the cells as jobs to --out, and "
+                        "run nothing")
     parser.add_argument("--campaign", action="append", metavar="WORDS",
-                        help="with --export: options of `pmlab verify` with --seeds A..B, in one word; may be repeated. Without "
+                        help="with --export: options of `pmlab verify` with --seeds A..B, in one word; may be "
+                        "repeated. Without "
                              "an experiment's name, only campaigns are exported")
     parser.add_argument("--ranges", metavar="N", help="with --campaign: so many jobs; 64 if not given")
     parser.add_argument("--list", action="store_true", help="name the experiments, and run nothing")
@@ -141,7 +144,8 @@ def _check_export(given):
         raise Failure(f"there is no engine '{given.export}' to export for", f"give --export {' or '.join(ENGINES)}")
     for option in ("shard", "cell", "resume", "list", "dry_run"):
         if getattr(given, option):
-            raise Failure(f"--export writes all cells as jobs, so --{option.replace('_', '-')} has no effect", "leave it out")
+            raise Failure(f"--export writes all cells as jobs, so --{option.replace('_', '-')} has no effect",
+                          "leave it out")
     if not given.out:
         raise Failure("no folder for the Snakefile", "give --out FOLDER")
 

@@ -114,7 +114,8 @@ class _Reader:
         options, option = self._known[self._kind], option_of(name or path[-1])
         if option not in options:
             raise Failure(f"{self._file.place(*path)}: pmlab {self._kind.replace('_', ' ')} has no option --{option}",
-                          f"did you mean --{nearest(option, options)}? `pmlab {self._kind.replace('_', ' ')} --help` names the options")
+                          f"did you mean --{nearest(option, options)}? `pmlab {self._kind.replace('_', ' ')} --help` "
+                          "names the options")
 
     def _value(self, value, *path):
         """A list within a list is one value."""
@@ -152,8 +153,8 @@ class _Reader:
             for part in parts_of(key):
                 self._check_option("matrix", key, name=part)
                 if any(a.key == part for a in arguments) or any(part in parts_of(other) for other in matrix):
-                    raise Failure(f"{self._file.place('matrix', key)}: {part} is in [arguments] and in [matrix], or twice there",
-                                  "leave one of them out")
+                    raise Failure(f"{self._file.place('matrix', key)}: {part} is in [arguments] and in [matrix], or "
+                                  "twice there", "leave one of them out")
             matrix[key] = self._axis(value, "matrix", key)
         return matrix
 
@@ -174,7 +175,8 @@ class _Reader:
         if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
             raise Failure(f"{self._file.place('chart')}: chart is no list of tables", "write [[chart]]")
         axes = [part for key in matrix for part in parts_of(key)]
-        return [read_chart(self._file, t, axes, number, self._kind.startswith("stores_")) for number, t in enumerate(tables)]
+        return [read_chart(self._file, t, axes, number, self._kind.startswith("stores_"))
+                for number, t in enumerate(tables)]
 
 
 def parse_experiment(text, name, known):
@@ -190,8 +192,8 @@ def experiment_names():
 
 
 def path_of(name_or_path):
-    """The file of an experiment that comes with pmlab; a path, if the name ends in .toml or has a slash. Raises Failure:
-    no such name."""
+    """The file of an experiment that comes with pmlab; a path, if the name ends in .toml or has a slash. Raises
+    Failure: no such name."""
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         return Path(name_or_path)
     names = experiment_names()

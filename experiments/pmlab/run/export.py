@@ -78,9 +78,10 @@ def _megabytes(cell):
 def _plan(experiments, cells, campaigns, scale, options):
     clocked = [cell for cell in cells if cell.has_real_clock]
     return {
-        "schema": 1, "kind": "plan", "program": str(Path(programs.pmlab()).resolve()), "scale": scale, "options": options,
-        "experiments": [e.name for e in experiments],
-        "cells": [{"name": c.name, "priority": math.ceil(guess(c)), "minutes": _minutes(guess(c)), "mem_mb": _megabytes(c)}
+        "schema": 1, "kind": "plan", "program": str(Path(programs.pmlab()).resolve()), "scale": scale,
+        "options": options, "experiments": [e.name for e in experiments],
+        "cells": [{"name": c.name, "priority": math.ceil(guess(c)), "minutes": _minutes(guess(c)),
+                   "mem_mb": _megabytes(c)}
                   for c in cells if not c.has_real_clock],
         "clocked": None if not clocked else {
             "cells": [c.name for c in clocked], "minutes": _minutes(sum(map(guess, clocked))),
@@ -91,8 +92,9 @@ def _plan(experiments, cells, campaigns, scale, options):
 
 
 def export(out, experiments, names, cells, campaigns, scale, options):
-    """Writes the folder: Snakefile, plan.json, experiments/, and slurm/, a profile. `names`: of the experiments, as they were
-    given; `options`: of each `pmlab run`. Raises Failure: the folder holds something, or cannot be written."""
+    """Writes the folder: Snakefile, plan.json, experiments/, and slurm/, a profile. `names`: of the experiments, as
+    they were given; `options`: of each `pmlab run`. Raises Failure: the folder holds something, or cannot be
+    written."""
     with new_folder(out) as folder:
         shutil.copytree(_TEMPLATES, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         # Where pmlab is installed, files have lost their permissions.

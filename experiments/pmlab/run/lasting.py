@@ -8,8 +8,9 @@ from ..spelling import shell_form
 
 
 def keep_the_lasting(path, words):
-    """Takes the date, the run's seconds and the path of --json out of the results at `path`. `words`: of the cell. Returns the date, "" of
-    results without one. Raises Failure: the file cannot be read, or not be written; then it is as it was."""
+    """Takes the date, the run's seconds and the path of --json out of the results at `path`. `words`: of the cell.
+    Returns the date, "" of results without one. Raises Failure: the file cannot be read, or not be written; then it is
+    as it was."""
     document = read_json(path)
     date = ""
     if isinstance(document, dict):

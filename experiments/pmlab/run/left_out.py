@@ -75,5 +75,6 @@ def lines(left_out):
         of_title = [left for left in left_out if left.title == title]
         names = _all(name for left in of_title for name in left.names)
         cells = _all(name for left in of_title for name in left.cells)
-        yield (f"{names} left out of {_all(left.experiment for left in of_title)}{f'; so are the cells {cells}' if cells else ''}: "
-               f"pmlab was built without {title}; {of_title[0].remedy}")
+        also = f"; so are the cells {cells}" if cells else ""
+        yield (f"{names} left out of {_all(left.experiment for left in of_title)}{also}: pmlab was built without "
+               f"{title}; {of_title[0].remedy}")

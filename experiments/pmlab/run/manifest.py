@@ -1,6 +1,7 @@
 """The record of a run: FOLDER/manifest.json. --resume, merge, claims and report read it.
 
-It has all that differs by nature from one run to the next: dates, seconds, hosts, loads. The results have none of it."""
+It has all that differs by nature from one run to the next: dates, seconds, hosts, loads. The results have none of
+it."""
 
 import dataclasses
 import os
@@ -32,8 +33,8 @@ def _host():
 
 
 def canonical_command(experiments, scale):
-    """The command that makes these results, wherever and by however many machines they were made: for documents that are
-    the same each time."""
+    """The command that makes these results, wherever and by however many machines they were made: for documents that
+    are the same each time."""
     return shell_form(["run", *(e["name"] for e in experiments), "--scale", scale])
 
 
@@ -94,8 +95,8 @@ class Manifest:
         return cls(folder, document)
 
     def describe(self, experiments, cells, left_out=(), shard=None):
-        """Adds the experiments with all of their cells, in the place of those of the same name. `left_out`: [LeftOut] of
-        them; `shard`: the part of the cells that is run here; None: all, or some by name."""
+        """Adds the experiments with all of their cells, in the place of those of the same name. `left_out`: [LeftOut]
+        of them; `shard`: the part of the cells that is run here; None: all, or some by name."""
         known = {e["name"]: e for e in self._document["experiments"]}
         for e in experiments:
             known[e.name] = {"name": e.name, "title": e.title, "about": e.about, "shows": e.shows, "kind": e.kind,
@@ -106,7 +107,8 @@ class Manifest:
                      "real_clock": c.has_real_clock} for c in cells]
         order = list(known)
         self._document["planned"] = sorted(planned, key=lambda p: order.index(p["experiment"]))
-        others = [one for one in self._document.get("left_out", []) if one["experiment"] not in {e.name for e in experiments}]
+        others = [one for one in self._document.get("left_out", [])
+                  if one["experiment"] not in {e.name for e in experiments}]
         self._document["left_out"] = others + [dataclasses.asdict(one) for one in left_out]
         if shard and str(shard) not in self._document.setdefault("shards", []):
             self._document["shards"].append(str(shard))

@@ -53,8 +53,8 @@ _FAMILY = re.compile(r"\{(%s)(?: except (\w+(?:, \w+)*))?\}" % "|".join(_FAMILIE
 
 
 def _members(family, excepted, indexes):
-    """The names of a family without those after `except`. Raises Failure: one of these is not in it, and would be left out
-    of nothing."""
+    """The names of a family without those after `except`. Raises Failure: one of these is not in it, and would be left
+    out of nothing."""
     names = [index["name"] for index in indexes if _FAMILIES[family](index)]
     for name in excepted:
         if name not in names:
@@ -105,7 +105,8 @@ def _naming(matrix, combination):
 
 def plan(experiment, scale, indexes=()):
     """The cells, in the order of the matrix. `indexes`: those of the program, each with its "name" and whether it is
-    "ordered". Raises Failure: two cells would have the same name; a family of indexes is without one that is not in it."""
+    "ordered". Raises Failure: two cells would have the same name; a family of indexes is without one that is not in
+    it."""
     settings = experiment.at_scale(scale)
     arguments = settings.arguments
     # Every answer is checked, unless the file has a reason against it.
@@ -128,8 +129,8 @@ def plan(experiment, scale, indexes=()):
 
 
 def _without_what_it_lacks(cell):
-    """Counts repeat to the digit, and so does a drive in virtual time; indexes, a memory and stores have a layout in each
-    repeat. Only an index has a machine with caches of any size."""
+    """Counts repeat to the digit, and so does a drive in virtual time; indexes, a memory and stores have a layout in
+    each repeat. Only an index has a machine with caches of any size."""
     is_simulated = cell.medium.startswith("simulated:") and not cell.value("--device")
     is_simulated_index = cell.words[0] == "bench" and is_simulated
     is_simulated_store = cell.words[0] == "stores" and cell.value("--device").startswith("simulated:")

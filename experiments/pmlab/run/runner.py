@@ -27,8 +27,8 @@ _REFRESH_SECONDS = 1
 class RunSettings:
     """`program`: pmlab itself; `pools`: where pool files are made and removed, a tmpfs or an fsdax device; `source`:
     pmlab's source tree, None: cells that need it fail; `command`: as the user typed it, for the record; `machine`:
-    facts of machine and build; `left_out`: [LeftOut], for the record; `shard`: for the record; `jobs`: cells at a time, of those whose figures do not depend on what else the machine
-    does."""
+    facts of machine and build; `left_out`: [LeftOut], for the record; `shard`: for the record; `jobs`: cells at a time,
+    of those whose figures do not depend on what else the machine does."""
 
     program: str
     folder: Path
@@ -105,9 +105,9 @@ def _open_folder(settings):
 
 
 class Runner:
-    """One run of `cells`, of those that are `planned`. Writes into the folder: raw/CELL.json, as the commands write it (whole, or not at all; without its
-    date); log/CELL.txt, their output; manifest.json after each cell. Raises Failure: the folder holds results and `resume` is not set,
-    it cannot be written to."""
+    """One run of `cells`, of those that are `planned`. Writes into the folder: raw/CELL.json, as the commands write it
+    (whole, or not at all; without its date); log/CELL.txt, their output; manifest.json after each cell. Raises Failure:
+    the folder holds results and `resume` is not set, it cannot be written to."""
 
     def __init__(self, experiments, planned, cells, settings):
         self._settings = settings
@@ -125,10 +125,10 @@ class Runner:
         self._running = []
 
     def run(self):
-        """Runs all cells and continues after one that fails. Simulated and counted cells come first, `jobs` of them at a
-        time, since nothing beside them changes their figures; then the others, one after the other. Raises Interrupted:
-        SIGINT or SIGTERM arrived; the cells that ran have ended, and the results of those before are kept. Failure: the
-        manifest cannot be written."""
+        """Runs all cells and continues after one that fails. Simulated and counted cells come first, `jobs` of them at
+        a time, since nothing beside them changes their figures; then the others, one after the other. Raises
+        Interrupted: SIGINT or SIGTERM arrived; the cells that ran have ended, and the results of those before are kept.
+        Failure: the manifest cannot be written."""
         if self._summary.kept:
             self._progress.say(f"{self._summary.kept} cells have results of the same build and arguments")
         if not self._total:
@@ -237,7 +237,8 @@ class Runner:
         try:
             status = child.wait()
             if status == errors.INVALID_FIGURES:
-                self._progress.warn(f"{running.cell.name}: some rows are INVALID: this machine could not emulate the device")
+                self._progress.warn(f"{running.cell.name}: some rows are INVALID: this machine could not emulate the "
+                                    "device")
                 status = errors.SUCCESS
             if status == 0:
                 date = keep_the_lasting(self._results_of(running.cell), running.cell.words)

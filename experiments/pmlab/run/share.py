@@ -29,13 +29,14 @@ def read_shard(text):
     shard = Shard(int(found[1]), int(found[2]))
     if not 1 <= shard.number <= shard.count:
         raise Failure(f"there is no shard {shard}",
-                      f"give 1/{shard.count} to {shard.count}/{shard.count}" if shard.count else "give 1/1 for all cells")
+                      f"give 1/{shard.count} to {shard.count}/{shard.count}" if shard.count
+                      else "give 1/1 for all cells")
     return shard
 
 
 def units(cells):
-    """What one machine runs: a cell whose figures do not depend on the machine; and all cells with a real clock together,
-    since figures of one clock are compared with each other."""
+    """What one machine runs: a cell whose figures do not depend on the machine; and all cells with a real clock
+    together, since figures of one clock are compared with each other."""
     alone = [cell for cell in cells if cell.has_real_clock]
     return [[cell] for cell in cells if not cell.has_real_clock] + ([alone] if alone else [])
 

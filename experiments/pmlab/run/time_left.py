@@ -70,10 +70,12 @@ def _guess_of_pairs(cell, operation):
     """A load of all keys before the cases of each size of values, and as one of the phases; and a check at the end."""
     def listed(option, otherwise):
         return _parts(cell.value(option, otherwise))
-    records, repeats = count_of(cell.value("--records", "100k"), "--records"), count_of(cell.value("--repeat", "1"), "--repeat")
+    records, repeats = count_of(cell.value("--records", "100k"), "--records"), count_of(cell.value("--repeat", "1"),
+                                                                                        "--repeat")
     done = count_of(cell.value("--operations", "100k"), "--operations") * operation
     phases = cell.value("--phases", "load,ycsb-a,ycsb-c").split(",")
-    cases = sum(records * operation if phase == "load" else float(cell.value("--seconds", "0")) or done for phase in phases)
+    cases = sum(records * operation if phase == "load" else float(cell.value("--seconds", "0")) or done
+                for phase in phases)
     times = listed("--value", "1000") * listed("--depth", "1") * listed("--pattern", "random")
     return _STARTUP_SECONDS + listed("--store", "a") * (2 * records * operation + cases * times * repeats)
 
@@ -82,7 +84,8 @@ def _guess_of_stores(cell):
     def listed(option, otherwise):
         return _parts(cell.value(option, otherwise))
     stores, sizes = listed("--store", "a"), listed("--size", "4K,16K")
-    cases = listed("--phases", "fill,overwrite,read") * sizes * listed("--pattern", "random") * listed("--depth", "1,32")
+    cases = listed("--phases", "fill,overwrite,read") * sizes * listed("--pattern", "random") * listed("--depth",
+                                                                                                       "1,32")
     kind = cell.medium.split(":")[0]
     operation = _STORE_MICROSECONDS.get(kind, _OTHER_STORE_MICROSECONDS) / 1e6
     done = count_of(cell.value("--operations", "10k"), "--operations") + _BEFORE_A_CASE

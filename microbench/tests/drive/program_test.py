@@ -32,7 +32,8 @@ class Drive(ProgramTest):
 
     def results_of(self, device, *more, size="8M"):
         path = self.file("r.json")
-        self.assert_works("microbench", "--device", device, "--suite", "quick", "--quiet", "--device-bytes", size, "--json", path, *more)
+        self.assert_works("microbench", "--device", device, "--suite", "quick", "--quiet", "--device-bytes", size,
+                          "--json", path, *more)
         with open(path, encoding="utf-8") as f:
             return json.load(f)
 
@@ -53,7 +54,8 @@ class Drive(ProgramTest):
             self.assertIsNone(case["fio"])
         with open(os.path.join(DOCS, "blocks.md"), encoding="utf-8") as f:
             page = f.read()
-        self.assertEqual([field for field in paths_of(document) if f"`{field}`" not in page and f'"{field}"' not in page], [])
+        self.assertEqual([field for field in paths_of(document) if f"`{field}`" not in page
+                          and f'"{field}"' not in page], [])
 
     def test_a_simulated_drive_is_as_its_datasheet_and_repeats_to_the_digit(self):
         documents = [self.results_of("simulated:p4610", size="2G") for _ in range(2)]
@@ -61,7 +63,8 @@ class Drive(ProgramTest):
         self.assertEqual(documents[0]["machine"]["clock"]["source"], "virtual")
         self.assertIn("of the drive", documents[0]["device"]["scale"])
         # Published: 3.2 and 2.08 GB/s in order, 77 us a read, 199,000 random writes per second.
-        for name, figure, published in (("drive-read", "value", 3.2e9 / 2**30), ("drive-write", "value", 2.08e9 / 2**30),
+        for name, figure, published in (("drive-read", "value", 3.2e9 / 2**30),
+                                        ("drive-write", "value", 2.08e9 / 2**30),
                                         ("random-write/bytes=4096/depth=32", "requests_per_s", 199_000)):
             self.assertAlmostEqual(first[name][figure] / published, 1, delta=0.15)
         self.assertAlmostEqual(first["random-read/bytes=4096/depth=1"]["latency_ns"]["p50"] / 77_000, 1, delta=0.15)
@@ -75,7 +78,8 @@ class Drive(ProgramTest):
         self.assertGreaterEqual(case["latency_ns"]["p50"], 70_000)
 
     def test_a_file_is_made_and_removed(self):
-        document = self.results_of(f"file:{self.drive}", "--filter", "^random-write/bytes=4096/depth=1/until=flush$", "--fio", "off")
+        document = self.results_of(f"file:{self.drive}", "--filter", "^random-write/bytes=4096/depth=1/until=flush$",
+                                   "--fio", "off")
         self.assertFalse(os.path.exists(self.drive))
         case, = document["cases"]
         self.assertEqual(case["case"]["until"], "flush")
@@ -102,7 +106,8 @@ class Drive(ProgramTest):
         if not settled["write"]["reached"]:
             self.assertGreaterEqual(settled["write"]["seconds"], 0.6)
             self.assertTrue(any("not steady" in note for case in document["cases"] for note in case["notes"]))
-        simulated = self.results_of("simulated:p4610", "--settle", "0.6", "--filter", "random-write/bytes=4096/depth=1", size="2G")
+        simulated = self.results_of("simulated:p4610", "--settle", "0.6", "--filter", "random-write/bytes=4096/depth=1",
+                                    size="2G")
         self.assertEqual({str(case["settling"]) for case in simulated["cases"]}, {"None"})
 
     def test_a_file_that_exists_needs_overwrite(self):
@@ -110,16 +115,18 @@ class Drive(ProgramTest):
             f.write(b"ten years of work" * 4096 * 200)
             f.truncate(4 << 20)
         kept = os.stat(self.drive)
-        self.assert_fails(2, ["exists", "--overwrite"], "microbench", "--device", f"file:{self.drive}", "--suite", "quick")
+        self.assert_fails(2, ["exists", "--overwrite"], "microbench", "--device", f"file:{self.drive}", "--suite",
+                          "quick")
         self.assertEqual(os.stat(self.drive).st_mtime_ns, kept.st_mtime_ns)
-        self.results_of(f"file:{self.drive}", "--overwrite", "--filter", "^random-write/bytes=4096/depth=32$", "--fio", "off")
+        self.results_of(f"file:{self.drive}", "--overwrite", "--filter", "^random-write/bytes=4096/depth=32$", "--fio",
+                        "off")
         self.assertEqual(os.stat(self.drive).st_size, 4 << 20)
 
     def test_a_file_with_holes_is_refused(self):
         with open(self.drive, "wb") as f:
             f.truncate(4 << 20)
-        self.assert_fails(2, ["not preallocated", "blocks::create_file"], "microbench", "--device", f"file:{self.drive}", "--overwrite",
-                          "--suite", "quick")
+        self.assert_fails(2, ["not preallocated", "blocks::create_file"], "microbench", "--device",
+                          f"file:{self.drive}", "--overwrite", "--suite", "quick")
 
     def test_fio_measures_the_same_file(self):
         if shutil.which("fio") is None:
@@ -137,13 +144,15 @@ class Drive(ProgramTest):
         path = os.environ["PATH"]
         self.addCleanup(os.environ.__setitem__, "PATH", path)
         os.environ["PATH"] = f"{folder}:{path}"
-        for text, said in (("exit 3", "fio failed in case random-read/bytes=4096/depth=32: io_uring: status 3; libaio: status 3"),
-                           ('for w; do case $w in --output=*) echo "{}" >"${w#--output=}" ;; esac; done', "names no requests a second")):
+        for text, said in (("exit 3", "fio failed in case random-read/bytes=4096/depth=32: io_uring: status 3; libaio: "
+                            "status 3"),
+                           ('for w; do case $w in --output=*) echo "{}" >"${w#--output=}" ;; esac; done',
+                            "names no requests a second")):
             with open(fio, "w", encoding="utf-8") as f:
                 f.write(f"#!/bin/sh\n{text}\n")
             os.chmod(fio, stat.S_IRWXU)
-            self.assert_fails(1, [said, "--fio off"], "microbench", "--device", f"file:{self.drive}", "--suite", "quick", "--device-bytes", "2M",
-                              "--quiet", "--filter", ONE_READ)
+            self.assert_fails(1, [said, "--fio off"], "microbench", "--device", f"file:{self.drive}", "--suite",
+                              "quick", "--device-bytes", "2M", "--quiet", "--filter", ONE_READ)
             self.assertFalse(os.path.exists(self.drive))
 
     def test_the_suites(self):

@@ -52,8 +52,9 @@ def paths_of(value, prefix=""):
 class Microbench(ProgramTest):
     def results_of(self, *arguments, medium, suite, **more):
         path = self.file("r.json")
-        done = subprocess.run([os.path.abspath(PMLAB), "microbench", "--medium", medium, "--suite", suite, "--quiet", "--json",
-                               path, *arguments], capture_output=True, text=True, timeout=300, check=False, **more)
+        done = subprocess.run([os.path.abspath(PMLAB), "microbench", "--medium", medium, "--suite", suite, "--quiet",
+                               "--json", path, *arguments], capture_output=True, text=True, timeout=300, check=False,
+                              **more)
         self.assertEqual(done.returncode, 0, f"{arguments}\n{done.stdout}\n{done.stderr}")
         with open(path, encoding="utf-8") as f:
             return json.load(f), done.stdout

@@ -21,9 +21,10 @@ class Libraries(ProgramTest):
     def test_beside_the_index_itself(self):
         for medium in ("dram", f"pmem:{self.file('pool')}"):
             with self.subTest(medium=medium):
-                done = self.assert_works("bench", "--library", library("fast_fair"), "--library-scans", "--index", "fast_fair",
-                                         "--medium", medium, "--records", "20k", "--operations", "20k", "--threads", "1,2",
-                                         "--phases", "read,insert,update,scan", "--repeat", "1", "--verify")
+                done = self.assert_works("bench", "--library", library("fast_fair"), "--library-scans", "--index",
+                                         "fast_fair", "--medium", medium, "--records", "20k", "--operations", "20k",
+                                         "--threads", "1,2", "--phases", "read,insert,update,scan", "--repeat", "1",
+                                         "--verify")
                 rows = [line.split() for line in done.stdout.splitlines()]
                 for phase in ("read", "insert", "update", "scan"):
                     indexes = {row[2] for row in rows if len(row) > 3 and row[1] == phase}
@@ -47,8 +48,8 @@ class Libraries(ProgramTest):
                           "--repeat", "1", "--verify")
 
     def test_the_simulated_machine_has_the_indexes_themselves(self):
-        self.assert_fails(2, ["was not built for the simulated machine"], "bench", "--library", library("cceh"), "--medium",
-                          "simulated:aep", "--records", "1k")
+        self.assert_fails(2, ["was not built for the simulated machine"], "bench", "--library", library("cceh"),
+                          "--medium", "simulated:aep", "--records", "1k")
 
 
 main()

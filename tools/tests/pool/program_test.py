@@ -15,7 +15,8 @@ class Pool(ProgramTest):
         return (PMLAB, "bench", "--medium", "pmem:" + self.file("p"), "--keep", "--quiet", *arguments)
 
     def make(self, index, records="20k"):
-        subprocess.run([*self.bench("--index", index), "--records", records, "--operations", "20k", "--phases", "insert,erase"],
+        subprocess.run([*self.bench("--index", index), "--records", records, "--operations", "20k", "--phases",
+                        "insert,erase"],
                        check=True, capture_output=True, timeout=240)
         return self.file("p")
 
@@ -30,8 +31,8 @@ class Pool(ProgramTest):
 
     def killed(self, index):
         """A pool whose process was killed at work: while it loaded, or in the updates after that."""
-        with subprocess.Popen([*self.bench("--index", index), "--records", "500k", "--seconds", "100", "--phases", "update",
-                               "--pool-size", "96M"]) as run:
+        with subprocess.Popen([*self.bench("--index", index), "--records", "500k", "--seconds", "100", "--phases",
+                               "update", "--pool-size", "96M"]) as run:
             deadline = time.monotonic() + 60
             while not os.path.exists(self.file("p")) and time.monotonic() < deadline:
                 time.sleep(0.01)
@@ -56,14 +57,18 @@ class Pool(ProgramTest):
         self.assertEqual(self.content(path), before, "looking at it changed it")
 
     def test_string_keys(self):
-        for words, options, layout in (("cceh", ",values=blobs", "strings_hashed_blobs"), ("skip_list", "", "strings_digital_words"),
-                                       ("woart", ",values=blobs", "strings_tree_blobs"), ("woart", ",form=trie", "strings_digital_words")):
+        for words, options, layout in (("cceh", ",values=blobs", "strings_hashed_blobs"),
+                                       ("skip_list", "", "strings_digital_words"),
+                                       ("woart", ",values=blobs", "strings_tree_blobs"),
+                                       ("woart", ",form=trie", "strings_digital_words")):
             with self.subTest(words=words, options=options):
                 path = self.make(f"strings({words}{options})", "2k")
-                said = {r["name"]: r for r in json.loads(self.assert_works("pool", "info", path, "--json").stdout)["roots"]}
+                said = {r["name"]: r for r in json.loads(self.assert_works("pool", "info", path,
+                                                                           "--json").stdout)["roots"]}
                 self.assertEqual((said[words + ":s"]["layout"], said[words + ":s"]["entries"]), (layout, 2000))
                 self.assertIn(words + ":s: sound, 2000 entries", self.assert_works("pool", "check", path).stdout)
-                self.assert_fails(2, ["words of string keys", "--root " + words + ":s"], "pool", "dump", path, "--root", words)
+                self.assert_fails(2, ["words of string keys", "--root " + words + ":s"], "pool", "dump", path, "--root",
+                                  words)
                 text = self.assert_works("pool", "dump", path).stdout
                 header = json.loads(text.split("\n")[0].removeprefix("# pmlab-dump 1 "))
                 self.assertEqual((header["root"], header["index"], header["entries"]), (words, words, 2000))
@@ -73,7 +78,8 @@ class Pool(ProgramTest):
                 self.assertEqual(self.assert_works("pool", "dump", self.file("loaded")).stdout, text)
                 # Over another index, the keys are unchanged.
                 self.assert_works("pool", "load", self.file("text"), self.file("other"), "--index", "fast_fair")
-                self.assertEqual(self.assert_works("pool", "dump", self.file("other")).stdout.split("\n")[1:], text.split("\n")[1:])
+                self.assertEqual(self.assert_works("pool", "dump", self.file("other")).stdout.split("\n")[1:],
+                                 text.split("\n")[1:])
                 self.assertIn("2000 entries copied, which are all",
                               self.assert_works("pool", "repair", path, "--output", self.file("new")).stdout)
                 self.assertEqual(self.assert_works("pool", "dump", self.file("new")).stdout, text)
@@ -90,7 +96,8 @@ class Pool(ProgramTest):
         entries = "".join(f"{key} {key * key}\n" for key in range(5000))
         text = self.write("t.txt", "".join(
             f'# pmlab-dump 1 {{"root":"{root}","index":"{index}","layout_version":1,"entries":5000{left}}}\n{entries}'
-            for root, index, left in (("orders", "fast_fair", ',"roots_left":1'), ("by customer", "cceh", ""))).encode())
+            for root, index, left in (("orders", "fast_fair", ',"roots_left":1'),
+                                      ("by customer", "cceh", ""))).encode())
         # A text that was cut off between two roots.
         self.assert_fails(2, ["1 roots are there", "there are 2"], "pool", "load",
                           self.write("cut.txt", self.content(text)[:self.content(text).rindex(b"#")]), self.file("cut"))
@@ -116,17 +123,19 @@ class Pool(ProgramTest):
                 self.assertIn(f'"index":"{index}"', lines[0])
                 keys = [int(line.split()[0]) for line in lines[1:]]
                 self.assertEqual(keys, sorted(set(keys)))
-                self.assertIn("20000 entries", self.assert_works("pool", "load", text, self.file("new"), "--size", "64M").stdout)
+                self.assertIn("20000 entries", self.assert_works("pool", "load", text, self.file("new"), "--size",
+                                                                 "64M").stdout)
                 self.assert_works("pool", "check", self.file("new"))
                 self.assertEqual(os.path.getsize(self.file("new")), 64 << 20)
-                self.assertEqual(self.assert_works("pool", "dump", self.file("new")).stdout.encode(), self.content(text))
+                self.assertEqual(self.assert_works("pool", "dump", self.file("new")).stdout.encode(),
+                                 self.content(text))
                 for name in ("p", "new", "entries.txt"):
                     os.remove(self.file(name))
 
     def test_load_into_another_index_and_from_stdin(self):
         text = '# pmlab-dump 1 {"root":"orders","index":"cceh"}\n9 1\n3 18446744073709551615\n'
-        done = subprocess.run([PMLAB, "pool", "load", "-", self.file("new"), "--index", "fp_tree"], input=text, text=True,
-                              capture_output=True, timeout=60, check=False)
+        done = subprocess.run([PMLAB, "pool", "load", "-", self.file("new"), "--index", "fp_tree"], input=text,
+                              text=True, capture_output=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         dumped = self.assert_works("pool", "dump", self.file("new")).stdout.splitlines()
         self.assertEqual(dumped[1:], ["3 18446744073709551615", "9 1"])
@@ -140,7 +149,8 @@ class Pool(ProgramTest):
                 self.assertIn("sound", self.assert_works("pool", "check", path).stdout)
                 dumped = self.assert_works("pool", "dump", path).stdout
                 self.assertGreater(dumped.count("\n"), 100, "it was killed before it worked")
-                self.assertIn("which are all", self.assert_works("pool", "repair", path, "--output", self.file("new")).stdout)
+                self.assertIn("which are all", self.assert_works("pool", "repair", path, "--output",
+                                                                 self.file("new")).stdout)
                 self.assertEqual(self.assert_works("pool", "dump", self.file("new")).stdout, dumped)
                 self.assertTrue(self.content(path) == before, "looking at it changed it")
                 os.remove(path)
@@ -184,7 +194,8 @@ class Pool(ProgramTest):
                 done = pmlab("pool", command[0], path, *command[1:], "--timeout", "10")
                 errors = [line for line in done.stderr.splitlines() if line.startswith("pmlab: error: ")]
                 self.assertIn(done.returncode, (0, 1, 2), f"seed {seed}: {command}")
-                self.assertEqual(len(errors), 0 if done.returncode == 0 else 1, f"seed {seed}: {command}: {done.stderr}")
+                self.assertEqual(len(errors), 0 if done.returncode == 0 else 1,
+                                 f"seed {seed}: {command}: {done.stderr}")
                 said.add((command[0], done.returncode))
                 if os.path.exists(self.file("new")):
                     os.remove(self.file("new"))
@@ -221,8 +232,8 @@ class Pool(ProgramTest):
                 if seed == 11:  # the root leads into libpmemobj's own words
                     data[heap + 48:heap + 56] = (4096).to_bytes(8, "little")
                 self.write("p", data)
-                done = pmlab("bench", "--index", index, "--medium", "pmem:" + path, "--reuse", "--quiet", "--records", "1k",
-                             "--operations", "2k", "--phases", "read")
+                done = pmlab("bench", "--index", index, "--medium", "pmem:" + path, "--reuse", "--quiet", "--records",
+                             "1k", "--operations", "2k", "--phases", "read")
                 errors = [line for line in done.stderr.splitlines() if line.startswith("pmlab: error: ")]
                 self.assertIn(done.returncode, (0, 1, 2), f"{index}, seed {seed}: {done.stderr}")
                 self.assertEqual(len(errors), 0 if done.returncode == 0 else 1, f"{index}, seed {seed}: {done.stderr}")
@@ -234,7 +245,8 @@ class Pool(ProgramTest):
         path = self.make("cceh", "1k")
         os.rename(path, path + ".unfinished")
         once = ("--records", "1k", "--operations", "1k", "--phases", "read")
-        self.assert_fails(2, [path + ".unfinished", "--reuse", "--overwrite"], *self.bench("--index", "cceh")[1:], *once)
+        self.assert_fails(2, [path + ".unfinished", "--reuse", "--overwrite"], *self.bench("--index", "cceh")[1:],
+                          *once)
         self.assert_works(*self.bench("--index", "cceh", "--reuse", "--verify")[1:], *once)
         self.assertEqual(os.listdir(self.folder), ["p"])
 
@@ -242,7 +254,8 @@ class Pool(ProgramTest):
         """What info, check and dump print of a pool, run by the command `before`."""
         said = []
         for command in ("info", "check", "dump"):
-            done = subprocess.run([*before, PMLAB, "pool", command, path], capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run([*before, PMLAB, "pool", command, path], capture_output=True, text=True, timeout=60,
+                                  check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             said.append(done.stdout)
         return said
@@ -311,7 +324,8 @@ class Pool(ProgramTest):
         self.assertFalse(os.path.exists(new))
 
     def test_a_pool_that_is_open_elsewhere(self):
-        with subprocess.Popen([*self.bench("--index", "cceh"), "--records", "1k", "--seconds", "100", "--phases", "read"]) as run:
+        with subprocess.Popen([*self.bench("--index", "cceh"), "--records", "1k", "--seconds", "100", "--phases",
+                               "read"]) as run:
             try:
                 deadline = time.monotonic() + 60
                 while not os.path.exists(self.file("p")) and time.monotonic() < deadline:

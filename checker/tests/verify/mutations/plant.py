@@ -42,8 +42,8 @@ def mutations_in(path):
 
 
 def complete_search(path):
-    """(crash points, states, openings, outcomes) of `pmlab verify --exhaustive` with the history of complete_test.py; empty:
-    they are not recorded yet."""
+    """(crash points, states, openings, outcomes) of `pmlab verify --exhaustive` with the history of complete_test.py;
+    empty: they are not recorded yet."""
     with open(path, "rb") as f:
         return tuple(tomllib.load(f).get("complete_search", ()))
 

@@ -54,8 +54,8 @@ class Defect:
 
 @dataclasses.dataclass(frozen=True)
 class Bug:
-    """`defect`: full name of its twin, "" if it has none: then `why_not` has the reason. `inferred`: where the source gives a
-    place and no description, how the defect was read; "" elsewhere.
+    """`defect`: full name of its twin, "" if it has none: then `why_not` has the reason. `inferred`: where the source
+    gives a place and no description, how the defect was read; "" elsewhere.
     """
     source: str
     id: str

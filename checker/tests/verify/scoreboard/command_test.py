@@ -27,7 +27,8 @@ class Command(unittest.TestCase):
     def test_one_bug(self):
         done = pmlab("--scoreboard", "witcher-25", "--budget", "60", "--clean-states", "50", "--quiet")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"claimed_slot\.a_slot_stays_claimed_after_a_crash: found in [0-9.]+ s, \d+ states")
+        self.assertRegex(done.stdout,
+                         r"claimed_slot\.a_slot_stays_claimed_after_a_crash: found in [0-9.]+ s, \d+ states")
         self.assertRegex(done.stdout, r"without a defect: toy_claimed_slot --crashes: [\d,]+ states, clean")
         self.assertIn("1 of their 1 twins found", done.stdout)
 

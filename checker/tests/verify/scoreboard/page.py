@@ -84,20 +84,24 @@ def head(data):
     """What does not depend on a run."""
     covered = [b for b in data.bugs if b.defect]
     lines = ["# Scoreboard: published bugs", "",
-             f"`{COMMAND} --markdown FILE` writes such a page; its data are in `checker/tests/verify/scoreboard/bugs.toml`.", "",
-             "Tools, papers and issue threads have published bugs of indexes on persistent memory. Each row is one of them. Its",
-             "*twin* is a defect of the same shape, of code of its own, that tests plant in an index of pmlab (`NAME_mutated.so`) or in a",
+             f"`{COMMAND} --markdown FILE` writes such a page; its data are in "
+             "`checker/tests/verify/scoreboard/bugs.toml`.", "",
+             "Tools, papers and issue threads have published bugs of indexes on persistent memory. Each row is one of "
+             "them. Its", "*twin* is a defect of the same shape, of code of its own, that tests plant in an index of "
+             "pmlab (`NAME_mutated.so`) or in a",
              "small structure of its own (`toy_NAME.so`), or in a program with a pool (`program_NAME`). `pmlab verify`",
              "([verification.md](verification.md)) searches for it.", "",
-             f"{len(data.bugs)} published bugs: {len(covered)} have a twin here, {len(data.bugs) - len(covered)} do not "
-             f"(the reasons are below). {len({b.defect for b in covered})} different twins: several bugs of one shape share one.",
-             f"{sum(bool(b.inferred) for b in data.bugs)} bugs are marked *inferred*: the source gives a place and no "
-             "description; the defect is our reading of it.",
+             f"{len(data.bugs)} published bugs: {len(covered)} have a twin here, {len(data.bugs) - len(covered)} do "
+             "not "
+             f"(the reasons are below). {len({b.defect for b in covered})} different twins: several bugs of one shape "
+             "share one.", f"{sum(bool(b.inferred) for b in data.bugs)} bugs are marked *inferred*: the source gives a "
+             "place and no description; the defect is our reading of it.",
              "", "| source | bugs | with a twin | without |", "| --- | --- | --- | --- |"]
     for source in data.sources.values():
         own = [b for b in data.bugs if b.source == source.name]
         has = sum(bool(b.defect) for b in own)
-        lines.append(f"| {source.name}: {cell(source.title)} ({source.address}) | {len(own)} | {has} | {len(own) - has} |")
+        title = f"{source.name}: {cell(source.title)} ({source.address})"
+        lines.append(f"| {title} | {len(own)} | {has} | {len(own) - has} |")
     return lines + ["", "Not counted:", ""] + [f"- {sentence}" for sentence in data.uncounted]
 
 
@@ -125,10 +129,12 @@ def as_markdown(data, found, sound, machine):
     lines = head(data)
     there = [f for f in found.values() if f.found]
     lines += ["", "## Found", "",
-              f"{len(there)} of {len(found)} twins found. *Needed* are the different crash states that were judged, and the schedules",
-              "that were run, up to the violation: the same at every run of one version (of a program with a pool: about so many, as",
+              f"{len(there)} of {len(found)} twins found. *Needed* are the different crash states that were judged, "
+              "and the schedules", "that were run, up to the violation: the same at every run of one version (of a "
+              "program with a pool: about so many, as",
               "several are checked at once). *s* are seconds from the start of the command, two at a time",
-              f"({machine}; other work was running).", "", COLUMNS, "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+              f"({machine}; other work was running).", "", COLUMNS,
+              "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     for bug in data.bugs:
         if not bug.defect:
             continue
@@ -141,10 +147,10 @@ def as_markdown(data, found, sound, machine):
         lines.append("| " + " | ".join(cells) + " |")
     if sound:
         lines += ["", "## Without the defects", "",
-                  "The same subjects without a defect, searched in the same way: different crash states that were judged, and",
-                  "schedules that were run; of programs, as many as a minute allows: *sampled*, where their run has more.",
-                  f"`{COMMAND} --clean-states 1000000` judges a million of each (ten thousand schedules where the search",
-                  "has no crashes).", "",
+                  "The same subjects without a defect, searched in the same way: different crash states that were "
+                  "judged, and", "schedules that were run; of programs, as many as a minute allows: *sampled*, where "
+                  "their run has more.", f"`{COMMAND} --clean-states 1000000` judges a million of each (ten thousand "
+                  "schedules where the search", "has no crashes).", "",
                   "| subject and search | judged | verdict |", "| --- | --- | --- |"]
         lines += [f"| `{name}` | {judged(r)} | {'clean' if r.clean else '**a violation**'} |"
                   for name, r in sorted(sound.items())]

@@ -1,5 +1,5 @@
-"""page_test.py CMAKELISTS PAGE: the data of the scoreboard name planted defects that tests find, and docs/scoreboard.md is of
-these data.
+"""page_test.py CMAKELISTS PAGE: the data of the scoreboard name planted defects that tests find, and docs/scoreboard.md
+is of these data.
 """
 import pathlib
 import re
@@ -47,7 +47,8 @@ class Page(unittest.TestCase):
     def test_what_the_page_says_of_the_bugs_is_what_the_data_say(self):
         for part in (page.head(self.data), page.tail(self.data)):
             self.assertIn("\n".join(part).strip(), self.page, "the page is not of these data" + REMEDY)
-        rows = [line.split(" | ") for line in self.page.partition(page.COLUMNS)[2].partition("\n\n")[0].splitlines()[2:]]
+        rows = [line.split(" | ")
+                for line in self.page.partition(page.COLUMNS)[2].partition("\n\n")[0].splitlines()[2:]]
         given = [[cell.strip("| ") for cell in row[:page.LAST_FIXED]] for row in rows]
         expected = [page.fixed_cells(b) for b in self.data.bugs if b.defect]
         self.assertEqual(given, expected, "the rows are not of these data" + REMEDY)

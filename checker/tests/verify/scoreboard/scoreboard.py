@@ -83,8 +83,8 @@ class Board:
         return page.Found(status == 1, *counts, seconds, violated(defect, output) if status == 1 else "")
 
     def judge_sound(self, defect, states):
-        """Without its defect, until so many different states were judged; a hundredth as many schedules, if its search has no
-        crashes.
+        """Without its defect, until so many different states were judged; a hundredth as many schedules, if its search
+        has no crashes.
         """
         judged, schedules, seed = 0, 0, 1
         # The run of a program has the states that it has.
@@ -92,7 +92,8 @@ class Board:
             status, output = self.run(defect, 0, [*defect.flags, "--budget", str(self.budget)])
             return page.Sound(counts_of(output)[0], 0, status != 1, output, COMPLETE not in output)
         while judged < states and schedules * STATES_FOR_A_SCHEDULE < (states if judged == 0 else float("inf")):
-            status, output = self.run(defect, 0, [*defect.sound_flags, "--seed", str(seed), "--rounds", str(ROUNDS_OF_A_DOSE)])
+            status, output = self.run(defect, 0, [*defect.sound_flags, "--seed", str(seed), "--rounds",
+                                                  str(ROUNDS_OF_A_DOSE)])
             if status == 1:
                 return page.Sound(judged, schedules, False, output)
             now, run = counts_of(output)

@@ -1,12 +1,13 @@
-"""toy_test.py PROGRAM FOLDER TOY: each defect of a toy of the scoreboard is found, and nothing in it without. FOLDER holds its
-shared object.
+"""toy_test.py PROGRAM FOLDER TOY: each defect of a toy of the scoreboard is found, and nothing in it without. FOLDER
+holds its shared object.
 """
 import os
 import pathlib
 import sys
 import unittest
 
-sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")]
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                                                         "..")]
 import bugs  # noqa: E402
 from verifier import Verifier  # noqa: E402
 

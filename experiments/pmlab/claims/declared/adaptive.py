@@ -31,8 +31,8 @@ def _cache_choice(distribution):
 
 
 CLAIMS = [
-    Claim("I11", "Synchronous or asynchronous updates, serial or parallel lookups can be chosen from the load seen at run "
-          "time.", "[Han21], section 3", ["adaptive_hybrid", "adaptive_cache"], [
+    Claim("I11", "Synchronous or asynchronous updates, serial or parallel lookups can be chosen from the load seen at "
+          "run time.", "[Han21], section 3", ["adaptive_hybrid", "adaptive_cache"], [
               _hybrid_choice("update"), _hybrid_choice("read"), _hybrid_choice("ycsb-a"), _cache_choice(ZIPFIAN),
               _cache_choice("uniform")]),
 ]

@@ -2,8 +2,8 @@
 
 from ..claim import GB_PER_S, MEMORY, TIMES, Claim, Condition
 from ..limits import at_least, at_most, between, exactly
-from ..paper_cases import (BANDWIDTH_SIZES, COPY_SIZES, THEN_FENCE_SIZES, copy, load, readable_size, share_of_highest, store,
-                           store_then_fence)
+from ..paper_cases import (BANDWIDTH_SIZES, COPY_SIZES, THEN_FENCE_SIZES, copy, load, readable_size, share_of_highest,
+                           store, store_then_fence)
 from ..quantity import highest, measured, ratio, times
 from ..words import FALLS, GB_PER_GIB, SAME
 

@@ -11,7 +11,8 @@ _SOURCE = "[Han21], section 2"
 def _slower_reads(size):
     return Condition(f"dependent reads of {size} B over DRAM's", TIMES,
                      over_dram(f"dependent-read/medium=given/access_bytes={size}",
-                               f"dependent-read/medium=dram/access_bytes={size}"), between(3, 5), published=between(3, 5))
+                               f"dependent-read/medium=dram/access_bytes={size}"), between(3, 5),
+                     published=between(3, 5))
 
 
 def _share_of_dram(six, one, dram):

@@ -12,7 +12,8 @@ _SOURCE = "[Han21], section 2"
 
 def _latency(side, latency, size, must_be):
     """The rule is the source's order of magnitude."""
-    return Condition(f"{readable_size(size)} at random, {side}", NS, latency("random", size), must_be, published=must_be)
+    return Condition(f"{readable_size(size)} at random, {side}", NS, latency("random", size), must_be,
+                     published=must_be)
 
 
 def _step(side, latency, above, below, must_be):
@@ -33,7 +34,8 @@ CLAIMS = [
         _step("writes", write_latency, "1K", "256", at_least(SAME)),
         _latency("read", read_latency, "1K", at_most(MICROSECOND)),
         _latency("written", write_latency, "1K", at_most(MICROSECOND))]),
-    Claim("M11", "Below 512 B an access takes hundreds of nanoseconds, kilobytes take microseconds, megabytes milliseconds.",
+    Claim("M11", "Below 512 B an access takes hundreds of nanoseconds, kilobytes take microseconds, megabytes "
+          "milliseconds.",
           _SOURCE, [MEMORY], [
               _latency("read", read_latency, "256", between(100, MICROSECOND)),
               _latency("written", write_latency, "256", between(100, MICROSECOND)),

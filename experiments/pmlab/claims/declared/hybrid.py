@@ -29,20 +29,20 @@ def _restart(index, figure):
 
 
 CLAIMS = [
-    Claim("I1", "HybridIndex+ (hash in DRAM, tree in PM) reads up to 1.8 times as fast as HybridIndex (hash in PM, tree in "
-          "DRAM).", _SOURCE, ["hybrid"], [
+    Claim("I1", "HybridIndex+ (hash in DRAM, tree in PM) reads up to 1.8 times as fast as HybridIndex (hash in PM, "
+          "tree in DRAM).", _SOURCE, ["hybrid"], [
               Condition("reads: HybridIndex+ over HybridIndex, highest of 1 thread and most threads", TIMES,
                         highest([_gap("1"), _gap("most")]), between(1.5, 2.25), published=exactly(1.8)),
               Condition("reads: the lowest of them", TIMES, lowest([_gap("1"), _gap("most")]), at_least(1))]),
-    Claim("I2", "Its writes, which change both halves before they answer, are 30 % slower than HybridIndex's asynchronous "
-          "ones.", _SOURCE, ["hybrid"], [
+    Claim("I2", "Its writes, which change both halves before they answer, are 30 % slower than HybridIndex's "
+          "asynchronous ones.", _SOURCE, ["hybrid"], [
               _slower_writes("1", "update"), _slower_writes("most", "update"),
               _slower_writes("1", "insert"), _slower_writes("most", "insert")]),
     Claim("I3", "The gap between their reads grows with the number of threads.", _SOURCE, ["hybrid"], [
         Condition("reads: HybridIndex+ over HybridIndex, most threads over 1 thread", TIMES,
                   ratio(_gap("most"), _gap("1")), at_least(1.1))]),
-    Claim("I4", "After a restart HybridIndex+ answers finds and scans as soon as its tree is open; HybridIndex must rebuild "
-          "its tree first.", "[Han21], section 3", ["hybrid_restart"], [
+    Claim("I4", "After a restart HybridIndex+ answers finds and scans as soon as its tree is open; HybridIndex must "
+          "rebuild its tree first.", "[Han21], section 3", ["hybrid_restart"], [
               Condition("HybridIndex+: first find after a restart, over HybridIndex's first scan", TIMES,
                         ratio(_restart(_PLUS, "restart/find_ns"), _restart(_PLAIN, "restart/scan_ns")), at_most(0.1)),
               Condition("HybridIndex+: first scan, over HybridIndex's", TIMES,

@@ -41,16 +41,19 @@ def _in_dram(share):
 
 
 CLAIMS = [
-    Claim("U4", "4 KB random reads are 4.2 times, sequential ones 4.4 times as many as BlueStore's.", _SOURCE, ["block_reads"],
+    Claim("U4", "4 KB random reads are 4.2 times, sequential ones 4.4 times as many as BlueStore's.", _SOURCE,
+          ["block_reads"],
           [_lead("random", 4.2), _lead("sequential", 4.4)], BLUESTORE, partner=BLUESTORE_PARTNER),
-    Claim("U10", "Records in a DRAM cache are read faster than records on PM; where the cache misses, reads fall by up to 50 %, and "
+    Claim("U10", "Records in a DRAM cache are read faster than records on PM; where the cache misses, reads fall by up "
+          "to 50 %, and "
                  "PM is faster.", _SOURCE, ["record_cache"], [
                      Condition("4 KB random reads: records on PM over all of them in DRAM", TIMES,
                                ratio(_on_pm(), _in_dram("100%")), at_most(1)),
                      Condition("4 KB random reads: 10 % of the records in DRAM below all of them", PERCENT,
-                               percent_below(_in_dram("10%"), _in_dram("100%")), between(30, 60), published=exactly(50)),
+                               percent_below(_in_dram("10%"), _in_dram("100%")), between(30, 60),
+                               published=exactly(50)),
                      Condition("4 KB random reads: records on PM over 10 % of them in DRAM", TIMES,
                                ratio(_on_pm(), _in_dram("10%")), at_least(1))], PAIRS_DEVICE),
-    Claim("U11", "With the records on the NVMe drive, 8 KB random reads are 39 % fewer than 4 KB ones, and 16 KB a further 43 %.",
-          _SOURCE, ["block_reads"], [_falls("8K", "4K", 39), _falls("16K", "8K", 43)], DRIVE),
+    Claim("U11", "With the records on the NVMe drive, 8 KB random reads are 39 % fewer than 4 KB ones, and 16 KB a "
+          "further 43 %.", _SOURCE, ["block_reads"], [_falls("8K", "4K", 39), _falls("16K", "8K", 43)], DRIVE),
 ]

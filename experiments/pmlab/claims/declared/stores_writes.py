@@ -50,8 +50,8 @@ def _first_write(size, must_be, published):
     """Beyond an overwrite."""
     quantity = made_of((_latency(OURS, "fill", "sequential", size), _latency(OURS, "overwrite", "sequential", size)),
                        lambda first, over: first - over)
-    return Condition(f"{size} sequential writes, one at a time: first write, beyond an overwrite", NS, quantity, must_be,
-                     published=exactly(published))
+    return Condition(f"{size} sequential writes, one at a time: first write, beyond an overwrite", NS, quantity,
+                     must_be, published=exactly(published))
 
 
 def _step(large, small):
@@ -70,32 +70,41 @@ def _order(first, second, pattern, must_be):
 CLAIMS = [
     Claim("U1", "4 KB random writes are 9.2 times as many as BlueStore's.", _THROUGHPUT, ["block_writes"],
           _rates("random", {"4K": 9.2}), BLUESTORE, partner=BLUESTORE_PARTNER),
-    Claim("U2", "8 KB random writes are 7.3 times, 16 KB 2.7 times as many as BlueStore's.", _THROUGHPUT, ["block_writes"], [
+    Claim("U2", "8 KB random writes are 7.3 times, 16 KB 2.7 times as many as BlueStore's.", _THROUGHPUT,
+          ["block_writes"], [
         *_rates("random", {"8K": 7.3, "16K": 2.7}),
         *_shrinks(lambda size: _lead("random", size), _SIZES[:3])], BLUESTORE),
-    Claim("U3", "Sequential writes of 4, 8, 16 and 64 KB are 3.2, 2.8, 1.7 and 1.55 times as many as BlueStore's.", _THROUGHPUT,
+    Claim("U3", "Sequential writes of 4, 8, 16 and 64 KB are 3.2, 2.8, 1.7 and 1.55 times as many as BlueStore's.",
+          _THROUGHPUT,
           ["block_writes"], [
               *_rates("sequential", {"4K": 3.2, "8K": 2.8, "16K": 1.7, "64K": 1.55}),
               *_shrinks(lambda size: _lead("sequential", size), _SIZES)], BLUESTORE),
-    Claim("U5", "One at a time, BlueStore's sequential overwrites take 13, 4 and 3 times as long at 4, 8 and 16 KB.", _LATENCY,
+    Claim("U5", "One at a time, BlueStore's sequential overwrites take 13, 4 and 3 times as long at 4, 8 and 16 KB.",
+          _LATENCY,
           ["block_writes"], [
-              *_leads(f"{{}} sequential overwrites, one at a time: latency of {PEER} over chunk_store's", _lead_at_depth_1,
-                      {"4K": 13, "8K": 4, "16K": 3}),
+              *_leads(f"{{}} sequential overwrites, one at a time: latency of {PEER} over chunk_store's",
+                      _lead_at_depth_1, {"4K": 13, "8K": 4, "16K": 3}),
               *_shrinks(_lead_at_depth_1, _SIZES[:3])], BLUESTORE),
-    Claim("U6", "A first write takes 1.8 us longer than an overwrite at 4 KB, 4.2 us at 16 KB.", _LATENCY, ["block_writes"], [
+    Claim("U6", "A first write takes 1.8 us longer than an overwrite at 4 KB, 4.2 us at 16 KB.", _LATENCY,
+          ["block_writes"], [
         _first_write("4K", between(1350, 2400), 1800), _first_write("16K", between(3100, 5600), 4200)], DRIVE),
-    Claim("U7", "Latency jumps where redirecting begins: 8 KB takes 3.4 times as long as 4 KB, 16 KB 1.27 times as long as 8 KB.",
+    Claim("U7", "Latency jumps where redirecting begins: 8 KB takes 3.4 times as long as 4 KB, 16 KB 1.27 times as "
+          "long as 8 KB.",
           _LATENCY, ["block_writes"], [
               Condition("random overwrites, one at a time: 8 KB over 4 KB, over 16 KB over 8 KB", TIMES,
-                        ratio(_step("8K", "4K"), _step("16K", "8K")), at_least(2), published=exactly(3.4 / 1.27))], DRIVE),
+                        ratio(_step("8K", "4K"), _step("16K", "8K")), at_least(2), published=exactly(3.4 / 1.27))],
+          DRIVE),
     Claim("U8", "Random overwrites take as long as sequential ones.", _LATENCY, ["block_writes"], [
         Condition("overwrites of 4, 8 and 16 KB, one at a time: largest difference of random and sequential", PERCENT,
                   largest_difference((_latency(OURS, "overwrite", "random", size),
-                                      _latency(OURS, "overwrite", "sequential", size)) for size in _SIZES[:3]), at_most(10))],
+                                      _latency(OURS, "overwrite", "sequential", size)) for size in _SIZES[:3]),
+                  at_most(10))],
         DRIVE),
-    Claim("U9", "Sequential writes: records on PM are fastest, then on the key-value device, then on the NVMe drive. Random writes: "
+    Claim("U9", "Sequential writes: records on PM are fastest, then on the key-value device, then on the NVMe drive. "
+          "Random writes: "
                 "PM is fastest.", "[UStore], section 4.2, figures 9 and 10", ["block_writes"], [
-                    _order("pmem", "blocks", "sequential", at_least(1.1)), _order("kv", "blocks", "sequential", at_least(1)),
+                    _order("pmem", "blocks", "sequential", at_least(1.1)),
+                    _order("kv", "blocks", "sequential", at_least(1)),
                     _order("pmem", "kv", "sequential", at_least(1)), _order("pmem", "blocks", "random", at_least(1.1)),
                     _order("pmem", "kv", "random", at_least(1))], PAIRS_DEVICE),
 ]

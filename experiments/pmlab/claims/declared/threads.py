@@ -19,7 +19,8 @@ def _reads(size, must_be, published=None):
 
 
 def _large_reads(must_be, published=None):
-    return Condition("64 KB reads: latency of 16 threads over that of 1", TIMES, slowed_by_threads("read", "64K", _MANY),
+    return Condition("64 KB reads: latency of 16 threads over that of 1", TIMES,
+                     slowed_by_threads("read", "64K", _MANY),
                      must_be, published=published)
 
 
@@ -45,7 +46,8 @@ CLAIMS = [
                   at_least(SAME))]),
     Claim("M8", "Random reads of up to 256 B are little affected by threads.", _SOURCE, [MEMORY], [
         _reads("64", at_most(_TWICE_HIGH)), _reads("256", at_most(_TWICE_HIGH))]),
-    Claim("M9", "Write latency is more sensitive to threads than read latency, and lowest near 256 B.", _SOURCE, [MEMORY], [
+    Claim("M9", "Write latency is more sensitive to threads than read latency, and lowest near 256 B.", _SOURCE,
+          [MEMORY], [
         _sensitivity("64"), _sensitivity("256"),
         _above_the_minimum("8 to 64 B", ("8", "16", "32", "64")), _above_the_minimum("1 KB and 4 KB", ("1K", "4K"))]),
     Claim("M10", "From 1 to 16 threads, reads of 256 B and less take about twice as long, large ones about 16 times.",

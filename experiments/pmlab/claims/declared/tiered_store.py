@@ -13,9 +13,10 @@ _BUDGET = 1.0 + 0.3 + 1.0 + 1.0  # log, keys, spill, compaction
 
 
 def _saved():
-    """A plain log has its values written again when its memory is full: one byte for each of the user's. Values that are
-    written beside the log are those in none of the other streams."""
-    streams = ("staging_io/written_bytes", *(f"staging_io/by_stream/{s}/written_bytes" for s in ("log", "keys", "manifest")))
+    """A plain log has its values written again when its memory is full: one byte for each of the user's. Values that
+    are written beside the log are those in none of the other streams."""
+    streams = ("staging_io/written_bytes", *(f"staging_io/by_stream/{s}/written_bytes"
+                                             for s in ("log", "keys", "manifest")))
     return made_of((load(OURS, BOTH, path) for path in (*streams, "user_bytes")),
                    lambda all_bytes, log, keys, manifest, user: 1 - over(all_bytes - log - keys - manifest, user))
 
@@ -42,24 +43,30 @@ def _space():
 
 CLAIMS = [
     Claim("H8", "The loss at a crash is bounded in milliseconds.", "[HSE], data durability and tiering", ["verify"], [
-        Condition("violations in crash states of both drives: not one prefix of the changes, or shorter than the bound allows", COUNT,
-                  violations(("tiered",)), at_most(0), published=exactly(0))],
-        "crash states of a small store with a bound of 10 ms on a virtual clock; the tests have bounds of 1 to 1000 ms"),
-    Claim("H9", "Unlike a write-ahead log, the durability layer avoids the double write.", "[HSE], data durability and tiering",
+        Condition("violations in crash states of both drives: not one prefix of the changes, or shorter than the bound "
+                  "allows", COUNT, violations(("tiered",)), at_most(0), published=exactly(0))],
+        "crash states of a small store with a bound of 10 ms on a virtual clock; the tests have bounds of 1 to "
+        "1000 ms"),
+    Claim("H9", "Unlike a write-ahead log, the durability layer avoids the double write.",
+          "[HSE], data durability and tiering",
           ["tiered_load"], [
-              Condition("load: bytes of values that a plain log would write to the staging drive again, and tiered does not, for each "
-                        "byte of the user", TIMES, _saved(), at_least(0.8))],
+              Condition("load: bytes of values that a plain log would write to the staging drive again, and tiered "
+                        "does not, for each byte of the user", TIMES, _saved(), at_least(0.8))],
           DRIVES, by_construction="the second write of a plain log is derived: as many bytes as the user's"),
-    Claim("H11", "It is many times faster than legacy engines.", "[HSE], introduction", ["tiered_load", "tiered_ycsb"], [
+    Claim("H11", "It is many times faster than legacy engines.", "[HSE], introduction", ["tiered_load", "tiered_ycsb"],
+          [
         Condition("load: tiered over RocksDB", TIMES, ratio(load(OURS, BOTH), load(PEER, BOTH)), at_least(_MANY_TIMES)),
         Condition("load, bytes to both drives for each of the user's: tiered over RocksDB", TIMES,
                   ratio(written_per_user_byte(*_case(OURS)), written_per_user_byte(*_case(PEER))), at_most(0.6)),
         *map(_against, "ace")], AGAINST),
-    Claim("H12", "Much of it obsolete, data is collected by rewriting the valid part alone.", "[HSE], data durability and tiering",
+    Claim("H12", "Much of it obsolete, data is collected by rewriting the valid part alone.",
+          "[HSE], data durability and tiering",
           ["tiered_ageing"], [
-              Condition("after five overwrites: space used over the bytes of the records", TIMES, _space(), at_most(1.5)),
+              Condition("after five overwrites: space used over the bytes of the records", TIMES, _space(),
+                        at_most(1.5)),
               Condition("the overwrites: bytes to both drives for each of the user's, the highest", TIMES,
                         highest([_written(n) for n in range(1, _OVERWRITES + 1)]), at_most(_BUDGET)),
-              Condition("throughput of the fifth overwrite over the first", TIMES, ratio(aged(OURS, _OVERWRITES), aged(OURS, 1)),
+              Condition("throughput of the fifth overwrite over the first", TIMES,
+                        ratio(aged(OURS, _OVERWRITES), aged(OURS, 1)),
                         at_least(0.7))], DRIVES),
 ]

@@ -1,5 +1,5 @@
-"""Stands in for Spack, where it is not available: the directives that pmlab's recipe uses, as a record of their arguments.
-A directive that is not here is an error."""
+"""Stands in for Spack, where it is not available: the directives that pmlab's recipe uses, as a record of their
+arguments. A directive that is not here is an error."""
 
 RECORD = []
 

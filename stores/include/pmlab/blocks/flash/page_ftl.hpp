@@ -33,12 +33,14 @@
 #include <pmlab/blocks/flash/time.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pmlab::blocks {

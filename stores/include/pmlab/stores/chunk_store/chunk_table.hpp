@@ -6,6 +6,7 @@
 
 #include <pmlab/base/hash.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <system_error>
+#include <vector>
 
 namespace pmlab::stores::detail::chunk_store {
 

@@ -6,11 +6,14 @@
 // collected. It is enough to let the index lead to the other copies.
 #pragma once
 
+#include <pmlab/base/error.hpp>
 #include <pmlab/stores/kv_ssd/core.hpp>
 #include <pmlab/stores/kv_ssd/layout.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <span>

@@ -27,6 +27,7 @@
 #include <pmlab/stores/moment.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

@@ -18,7 +18,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace pmlab::stores::detail::tiered {
 
