@@ -63,7 +63,7 @@ void machine::does_to_hosts(shared_event what, const void* caller) {
   if (hosts_->dies_before(what)) let_host_die(caller);
 }
 
-// Its threads end here, the current one among them, and with them what waits in store buffers.
+// Its threads end here, the current one among them, and with them the stores in their buffers.
 void machine::let_host_die(const void* caller) {
   watching_ = false;
   if (!current_->stores.empty()) current_->stores.take_out();

@@ -75,7 +75,7 @@ struct host_counts {
   std::uint64_t forced = 0;    // copies that took a newer version because too many were kept
   std::uint64_t misses = 0;  // loads that missed a store of another host: stale ones, and those of before a write-back
   std::uint64_t deaths = 0;
-  std::uint64_t lost_stores = 0;  // of hosts that died
+  std::uint64_t lost_stores = 0;  // stores that deaths lost
 
   host_counts& operator+=(const host_counts& other) noexcept {
     stale_loads += other.stale_loads;
@@ -179,7 +179,7 @@ class hosts {
   void spare_all() noexcept { dooms_.fill({}); }
   // The shown host is about to do this to the memory. True: it dies before.
   [[nodiscard]] bool dies_before(shared_event what) noexcept;
-  // The shown host dies; its threads do nothing any more. Memory then holds what nobody sees, until `show`.
+  // The shown host dies; its threads do nothing any more. Memory then holds bytes of no host, until `show`.
   // REQUIRES: memory holds no store that waits in a store buffer.
   void die(const void* caller);
   [[nodiscard]] bool is_dead(unsigned host) const noexcept { return known_dead_at_[host] != 0; }
@@ -271,7 +271,7 @@ class hosts {
   std::uint64_t one_in_writes_back_ = 0;
   host_counts counts_;
   missed_store last_miss_;
-  std::uint64_t events_ = 0;                         // of all hosts
+  std::uint64_t events_ = 0;                         // in all hosts
   std::array<doomed, most> dooms_{};                 // by host
   std::array<std::uint64_t, most> known_dead_at_{};  // by host: at this many events; 0: it is alive
   std::vector<host_death> deaths_;
