@@ -96,17 +96,23 @@ def read_text(path, what):
 
 
 def printable(text):
-    r"""Bytes of a path that are no UTF-8, which Python has as lone surrogates, as \xNN."""
-    return re.sub("[\ud800-\udfff]", _escaped, str(text))
+    r"""Bytes of a path that are no UTF-8, which Python has as lone surrogates, as \xNN. In some locales Python has all
+    bytes above 127 as surrogates."""
+    decoded = re.sub("[\udc80-\udcff]+", _in_utf8, str(text))
+    return re.sub("[\ud800-\udfff]", _escaped, decoded)
+
+
+def _in_utf8(surrogates):
+    return surrogates[0].encode("ascii", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def one_line(text):
     r"""For one line of a terminal: as above, and control characters as \xNN. A very long text lacks its middle."""
-    text = str(text)
+    text = printable(text)
     most, kept = 4096, 1000
     if len(text) > most:
         text = f"{text[:kept]} [... {len(text) - 2 * kept} characters ...] {text[-kept:]}"
-    return re.sub("[\ud800-\udfff\\x00-\\x1f\\x7f]", _escaped, text)
+    return re.sub(r"[\x00-\x1f\x7f]", _escaped, text)
 
 
 def _escaped(character):

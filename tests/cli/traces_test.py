@@ -113,7 +113,7 @@ class Traces(ProgramTest):
                         self.assertEqual(done.returncode, 2, done.stderr)
                         self.assertRegex(done.stderr, f"pmlab: error: {bomb}:[0-9]+: .*({said}|bytes)")
         bomb = self.write("bomb.gz", gzip.compress(b"\0" * block) * 64)
-        self.assert_fails(2, [bomb, "line 1 has a zero byte"], "pool", "load", self.file("new.pool"), bomb)
+        self.assert_fails(2, [bomb, "line 1 has a zero byte"], "pool", "load", bomb, self.file("new.pool"))
         self.assertFalse(os.path.exists(self.file("new.pool")))
         comments = self.write("lines.gz", gzip.compress(b"x\n" * (block // 2)) * 64)
         self.assert_fails(2, [comments + ":1048577", "are no operation"], "bench", "--index", "cceh", "--trace",

@@ -125,7 +125,7 @@ class Program(unittest.TestCase):
             done = self.run_package("report", "Ä".encode() + b"\xe4", LC_ALL=locale)
             self.assertEqual(done.returncode, 2)
             self.assertNotIn(b"Traceback", done.stderr)
-            self.assertIn("Ä".encode() + b"\xe4", done.stderr)
+            self.assertIn("Ä".encode() + b"\\xe4", done.stderr)
 
     def test_results_that_are_no_results_are_refused(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -103,15 +103,16 @@ int main(int count, char** values) {
     // Its own text has the name of the call, and no remedy.
     pmlab::cli::complain(
         fmt::format("{}: {}; check the path and its permissions", e.path1().string(), e.code().message()));
-  } catch (const std::system_error& e) {
-    // std::thread throws it.
-    pmlab::cli::complain(fmt::format(
-        "no thread can be started: {}; give fewer --threads, or let this user have more of them (ulimit -u)",
-        e.code().message()));
   } catch (const std::exception& e) {
     // A long table does not wait for the end.
     if (std::ferror(stdout) != 0) return pmlab::cli::end(pmlab::cli::failure);
-    pmlab::cli::complain(e.what());
+    const auto* const refused = dynamic_cast<const std::system_error*>(&e);
+    if (refused != nullptr && refused->code() == std::errc::resource_unavailable_try_again) {
+      pmlab::cli::complain(
+          "no thread can be started; give fewer --threads, or let this user have more of them (ulimit -u)");
+    } else {
+      pmlab::cli::complain(e.what());
+    }
   }
   return pmlab::cli::failure;
 }
