@@ -14,12 +14,11 @@ using pmlab::parse_count;
 
 // A positive duration in seconds, at most 30 years: clocks have more, in nanoseconds. Throws pmlab::error.
 [[nodiscard]] double parse_seconds(std::string_view text, const std::string& what);
+// As above, or 0.
+[[nodiscard]] double parse_seconds_or_none(std::string_view text, const std::string& what);
 
 // A positive number. Throws pmlab::error.
 [[nodiscard]] double parse_factor(std::string_view text, const std::string& what);
-
-// As above, or 0.
-[[nodiscard]] double parse_seconds_or_none(std::string_view text, const std::string& what);
 
 // The factor of --emulation-scale: at most 10'000, where a write takes a millisecond. Throws pmlab::error.
 [[nodiscard]] double parse_emulation_scale(std::string_view text);

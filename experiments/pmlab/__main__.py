@@ -103,8 +103,7 @@ def main():
             raise
         at = traceback.extract_tb(defect.__traceback__)[-1]
         _complain(f"a defect of pmlab: {type(defect).__name__} in {os.path.basename(at.filename)}, line {at.lineno}: "
-                  f"{defect}; "
-                  "report it with what PMLAB_TRACEBACK=1 prints")
+                  f"{defect}; report it with what PMLAB_TRACEBACK=1 prints")
         return _flush(errors.FAILURE)
 
 

@@ -69,8 +69,7 @@ class Documents(unittest.TestCase):
         claims, reproduced, by_construction, failed, undecided, inapplicable, unmeasured = sums
         self.assertIn(f"each of {claims} claims of four published sources: {reproduced} reproduced, {failed} not, "
                       f"{undecided} undecided, {by_construction} true by construction, {inapplicable} not applicable "
-                      "here, "
-                      f"{unmeasured} not measured", " ".join(result.split()))
+                      f"here, {unmeasured} not measured", " ".join(result.split()))
 
     def test_figures_are_those_of_the_published_run(self):
         result = " ".join(section_of(README, "The result").split())

@@ -29,7 +29,7 @@ def command_line():
     add("A", help="PATH: a file of --json, or a folder of results")
     add("B", help="PATH: the other one, of the same kind")
     add("--quantity", metavar="NAME,...", help=f"{' | '.join(QUANTITIES)}; throughput and counts if not given")
-    add("--threshold", metavar="PERCENT", help=f"of A's figure: what is worse by no more does not change the status; "
+    add("--threshold", metavar="PERCENT", help="of A's figure: what is worse by no more does not change the status; "
         f"{_THRESHOLD:g} if not given")
     add("--level", metavar="PERCENT", help=f"level of the rank test; {100 * LEVEL:g} if not given")
     add("--all", action="store_true", help="show figures that are alike, too")

@@ -110,8 +110,7 @@ def summary(document, folder):
         violations = index["violations"]
         found = f"{len(violations)} VIOLATION{'S' if len(violations) > 1 else ''}" if violations else "no violation"
         yield (f"{index['index']}: seeds {first}..{last}, {index['crash_states']} crash states, {index['schedules']} "
-               "schedules: "
-               f"{found}")
+               f"schedules: {found}")
         for violation in violations[:_SHOWN]:
             yield f"  seed {violation['seed']}: {violation['what'].splitlines()[0]}\n    {violation['replay']}"
         if len(violations) > _SHOWN:

@@ -121,8 +121,7 @@ def load_warnings(results):
     if disturbed:
         worst = max(disturbed, key=disturbed.get)
         found.append(f"beside {len(disturbed)} cell{'s' if len(disturbed) != 1 else ''} of a real clock other programs "
-                     "used "
-                     f"{names.number(disturbed[worst])} CPUs at most ({worst})")
+                     f"used {names.number(disturbed[worst])} CPUs at most ({worst})")
     if not found:
         return None
     text = "; ".join(found)

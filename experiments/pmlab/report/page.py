@@ -336,7 +336,7 @@ def _ran(results):
         ("Compiler", machine.get("compiler"))]))
     items = "".join(f"<li>{escape(media)}: {escape(', '.join(titles))}</li>"
                     for _, media, titles in front.where(results))
-    return [*parts, f"<details class=all><summary>Which experiment ran on which "
+    return [*parts, "<details class=all><summary>Which experiment ran on which "
             f"medium</summary><ul>{items}</ul></details>"]
 
 

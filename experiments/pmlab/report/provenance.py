@@ -90,5 +90,4 @@ def footer(run, measurements, records=None):
     records = records or (names.count(run.records) if run.records else None)
     caches = caches_line(measurements)
     return (f"{medium_line(media)} · {profile_line(media)}{f' · {records} records' if records else ''}"
-            f"{f' · {caches}' if caches else ''}\n"
-            f"{commit_line(run.machine)} · {machine_line(run.machine)}")
+            f"{f' · {caches}' if caches else ''}\n{commit_line(run.machine)} · {machine_line(run.machine)}")

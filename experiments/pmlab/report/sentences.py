@@ -65,8 +65,7 @@ def throughput(phase, measurements):
     for m in ours:
         ratios = [f"{names.times(m.throughput / p.throughput)} {p.index}" for p in peers]
         text = (f"{names.index_title(m.index)} does {names.count_in_words(m.throughput)} {names.noun(phase)} per "
-                "second "
-                f"on {least} thread{'s' if least != 1 else ''}")
+                f"second on {least} thread{'s' if least != 1 else ''}")
         if ratios:
             text += f": {names.enumerate_words(ratios)}"
         more = [w for w in measurements if w.index == m.index and w.threads > least and w.throughput]

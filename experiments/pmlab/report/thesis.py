@@ -135,8 +135,7 @@ def _sentence(measured):
     else:
         lead = "[Han21] states that placement must follow the device, and this run does not show it"
     return (f"{lead}. A hash in DRAM over a tree in persistent memory (HybridIndex+), in the place of the reverse "
-            "(HybridIndex), "
-            f"with {many}: {'; '.join(map(_of_device, measured.values()))}.")
+            f"(HybridIndex), with {many}: {'; '.join(map(_of_device, measured.values()))}.")
 
 
 SERIES = {HASH_IN_PM: "hash in PM", HASH_IN_DRAM: "hash in DRAM"}

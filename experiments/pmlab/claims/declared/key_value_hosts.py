@@ -55,8 +55,8 @@ CLAIMS = [
                         at_least(around(_DEVICES_PER_CPU).low), published=exactly(_DEVICES_PER_CPU)),
               Condition("CPUs that inserts into 18 devices take (derived: inserts in a second, times the CPU time of "
                         "one)", COUNT, _cpus_of_18_devices(), at_most(6.5), published=exactly(6))],
-          f"24 simulated threads for the devices, and CPUs derived from the CPU time of operations: "
-          f"RocksDB's has the copy to the modelled drive and the model's work, of kv_ssd all of the device and its "
+          "24 simulated threads for the devices, and CPUs derived from the CPU time of operations: "
+          "RocksDB's has the copy to the modelled drive and the model's work, of kv_ssd all of the device and its "
           f"queue is taken away; {DEVICE}"),
     Claim("K9", "Without a cache it is as quick in YCSB as stores with one; updates hurt those most.",
           "[KV-SSD], figure 6",

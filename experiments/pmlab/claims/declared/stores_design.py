@@ -96,8 +96,7 @@ CLAIMS = [
                         ratio(_cpu("kv"), _cpu(other)), at_most(1)) for other in ("pmem", "blocks")], PAIRS_DEVICE),
     Claim("U19", "TPC-C runs 2.8 times as many transactions as on BlueStore.", "[UStore], section 4.4, figure 13",
           ["block_pages"], [_pages("raw_dwb"), _pages("raw_fpw")],
-          f"substitute, not TPC-C: a mix of a page store, against a drive with a double-write buffer and with a "
-          "full-page log; "
-          f"{DRIVE}",
+          "substitute, not TPC-C: a mix of a page store, against a drive with a double-write buffer and with a "
+          f"full-page log; {DRIVE}",
           partner=f"{BLUESTORE_PARTNER} under PostgreSQL"),
 ]
