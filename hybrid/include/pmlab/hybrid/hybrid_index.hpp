@@ -55,6 +55,7 @@
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/hybrid/detail/load_watch.hpp>
+#include <pmlab/hybrid/detail/memory.hpp>
 #include <pmlab/hybrid/detail/overlay.hpp>
 #include <pmlab/hybrid/detail/rebuild.hpp>
 #include <pmlab/hybrid/detail/sorted_parts.hpp>
@@ -424,10 +425,8 @@ class hybrid_index {
 
   // Prefetches for the change of the replica, while the primary works. Without memory for it that is left out.
   void prefetch_replica([[maybe_unused]] key_type key) {
-    if constexpr (!hash_is_primary && requires { hash_.prefetch_find(key); }) try {
-        hash_.prefetch_find(key);
-      } catch (const std::bad_alloc&) {
-      }
+    if constexpr (!hash_is_primary && requires { hash_.prefetch_find(key); })
+      detail::has_memory_for([&] { hash_.prefetch_find(key); });
   }
 
   void note_erased([[maybe_unused]] std::size_t stripe) noexcept {
@@ -446,12 +445,7 @@ class hybrid_index {
 
   // False: there is no memory for it, and nothing was done.
   bool has_changed_replica(const change& c) {
-    try {
-      change_replica(c);
-      return true;
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
+    return detail::has_memory_for([&] { change_replica(c); });
   }
 
   // The primary has changed already, and this thread has no memory to change the replica (H8).
@@ -465,11 +459,8 @@ class hybrid_index {
   // Without memory for the change, the replica has no space for it (H6).
   template <class Half>
   static bool put_in(Half& half, key_type key, value_type value) {
-    try {
-      return half.upsert(key, value) != outcome::full;
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
+    bool is_put = false;
+    return detail::has_memory_for([&] { is_put = half.upsert(key, value) != outcome::full; }) && is_put;
   }
 
   bool put_in_tree(key_type key, value_type value) {

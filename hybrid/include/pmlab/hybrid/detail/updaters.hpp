@@ -9,6 +9,7 @@
 #pragma once
 
 #include <pmlab/hybrid/detail/change.hpp>
+#include <pmlab/hybrid/detail/memory.hpp>
 #include <pmlab/hybrid/options.hpp>
 #include <pmlab/sync/background_threads.hpp>
 #include <pmlab/sync/relax.hpp>
@@ -223,16 +224,6 @@ class updaters {
       l.awaited = 0;
     }
     return {count};
-  }
-
-  template <class Work>
-  static bool has_memory_for(Work&& work) {
-    try {
-      work();
-      return true;
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
   }
 
   // Every `step`th queue from the `first` on. A queue that another thread is emptying is skipped.
