@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -89,15 +90,18 @@ subject& library_kind() {
 }
 
 struct loaded_library {
-  loaded_library(const std::string& path, std::size_t bytes)
-      : running(path),
+  loaded_library(const std::string& file, std::size_t bytes)
+      : path(file),
+        running(path),
         going_on(fresh_copy(path)),
         recovering(fresh_copy(path)),
         pool_bytes(bytes),
         code(std::make_shared<reached_code>(path)) {}
+  std::string path;
   pibench::library running;
   pibench::library going_on;
   pibench::library recovering;
+  std::deque<pibench::library> on_hosts{};  // from the second host on
   std::size_t pool_bytes;
   std::shared_ptr<reached_code> code;
 };
@@ -196,6 +200,17 @@ const subject& load_library(const std::string& path, bool scans, std::size_t poo
   kind.open_recovered = open_recovered;
   kind.after_run = close_running;
   return kind;
+}
+
+void open_library_on_hosts(unsigned hosts) {
+  subject& kind = library_kind();
+  const silent_stdout its_constructors;
+  while (kind.open_on_host.size() + 1 < hosts) {
+    const pibench::library& copy = loaded()->on_hosts.emplace_back(fresh_copy(loaded()->path));
+    // The file is there, and served: the library finds what the first host has made.
+    kind.open_on_host.emplace_back(
+        [&copy] { return std::make_unique<library_target>(copy, served_path(), loaded()->pool_bytes, false); });
+  }
 }
 
 void go_on_from(simulator::persistent_memory* memory) {

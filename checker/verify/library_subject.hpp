@@ -21,6 +21,10 @@ inline constexpr std::size_t usual_pool_bytes = std::size_t{32} << 20;
                                           std::size_t pool_bytes = usual_pool_bytes,
                                           const missing_operations& missing = {});
 
+// Lets `hosts` hosts open the loaded library, each with a copy and thus with globals of its own. The first one makes
+// the pool; create_tree of the others finds it.
+void open_library_on_hosts(unsigned hosts);
+
 // Runs of the library that begin from now on find the content of `memory` in their pool. Null: they make a new one.
 void go_on_from(simulator::persistent_memory* memory);
 

@@ -79,6 +79,7 @@ RULES = [(re.compile(pattern), treatment) for pattern, treatment in [
     (r": cp bench/", Run()),
     (r"^README\.md: scripts/pmlab-c\+\+", Run(long=True)),
     (r"^docs/instrument\.md: scripts/pmlab-c\+\+", Run(long=True)),
+    (r"libslots\.so", Elsewhere("tests/own_index/hosts_test.py")),
 
     # Verification.
     (r"^README\.md: .*libtable\.so", Run(long=True, status=1, stated="finds its planted bug")),

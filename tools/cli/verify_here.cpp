@@ -353,9 +353,13 @@ int verify(const verify_request& request, const arguments& command_line) {
   }
   for (const std::string& name : request.indexes) kinds.push_back(&verify::find_subject(name));
   if (request.hosts.hosts != 0)
-    for (const verify::subject* kind : kinds)
-      // One more starts at the end of a round.
-      verify::open_on_hosts(kind->name, request.hosts.hosts + 1, request.hosts.as_is);
+    for (const verify::subject* kind : kinds) {
+      const unsigned opened = request.hosts.hosts + 1;  // one more starts at the end of a round
+      if (verify::code_of(*kind) != nullptr)
+        verify::open_library_on_hosts(opened);
+      else
+        verify::open_on_hosts(kind->name, opened, request.hosts.as_is);
+    }
   if (request.exhaustive) return verify_completely(request, kinds);
   if (request.seeds) return status_of_seeds(request, kinds, command_line);
   bool clean = true;

@@ -101,6 +101,7 @@ void host_runner::check_on(unsigned host) {
   watched([&] {
     machine.move_to_host(host);
     const std::string found = target_on(host).check();
+    machine.quietly([&] { target_on(host).know_keys(history_->keys()); });
     std::vector<indexes::entry> listed;
     target_on(host).entries(listed);
     held = target_on(host).held_bytes();

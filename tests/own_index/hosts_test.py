@@ -1,0 +1,85 @@
+"""A library on several hosts: docs/hosts.md with examples/own_index/shared_slots.cpp."""
+import os
+import re
+import subprocess
+
+from own_index import ROOT, TABLE, OwnIndexTest, line_of, main
+
+SLOTS = os.path.join(ROOT, "examples", "own_index", "shared_slots.cpp")
+HEADERS = os.path.join(ROOT, "checker", "include")
+PARTIAL = ("--coherence", "partial")
+
+
+class Hosts(OwnIndexTest):
+    def slots(self, *defects):
+        return self.build("_".join(("slots", *defects)), SLOTS, "-I", HEADERS, *("-D" + d for d in defects))
+
+    def verified(self, library, *arguments, status=0):
+        output, _ = self.pmlab("verify", "--library", library, "--quiet", *arguments, status=status)
+        return output
+
+    def count(self, what, output):
+        return int(re.search(rf"(\d+) {what}", output)[1])
+
+    def test_it_is_clean(self):
+        """Each load is behind a refresh: none is stale. The next tests show that some would be."""
+        for hosts, more in (("2", PARTIAL), ("3", PARTIAL), ("2", (*PARTIAL, "--threads", "2")),
+                            ("2", (*PARTIAL, "--deaths", "1")), ("3", (*PARTIAL, "--deaths", "2")),
+                            ("2", ("--coherence", "full", "--deaths", "1"))):
+            with self.subTest(hosts=hosts, more=more):
+                output = self.verified(self.slots(), "--hosts", hosts, *more, "--rounds", "100")
+                self.assertIn("100 rounds", output)
+                self.assertIn("no violation", output)
+                if "partial" in more:
+                    self.assertGreater(self.count("write-backs", output), 0)
+                    self.assertEqual(self.count("stale loads", output), 0)
+                if "--deaths" in more:
+                    self.assertGreater(self.count("deaths", output), 20)
+
+    def test_each_defect_is_found_and_its_line_is_named(self):
+        load = line_of(SLOTS, "if (s.key == key) return &s;")
+        for defect, why in (("WITHOUT_REFRESH", "has not invalidated the line since"),
+                            ("REFRESH_BY_SFENCE", "no mfence or locked instruction followed")):
+            with self.subTest(defect):
+                output = self.verified(self.slots(defect), "--hosts", "2", *PARTIAL, "--budget", "5", status=1)
+                self.assertIn(f"shared_slots.cpp:{load}", output.split("stale: ", 1)[1])
+                self.assertIn(why, output)
+                replay = output.split("to reproduce it:\n", 1)[1].split("\n")[0].split()
+                self.assertIn("--library", replay)
+                self.verified(*replay[replay.index("--library") + 1:], status=1)
+        self.assertIn("stale: ", self.verified(self.slots("WITHOUT_PUBLISH"), "--hosts", "2", *PARTIAL, "--budget",
+                                               "5", status=1))
+
+    def test_on_coherent_memory_only_deaths_show_what_is_not_published(self):
+        self.verified(self.slots("WITHOUT_REFRESH"), "--hosts", "2", "--rounds", "100")
+        self.verified(self.slots("WITHOUT_PUBLISH"), "--hosts", "2", "--rounds", "100")
+        output = self.verified(self.slots("WITHOUT_PUBLISH"), "--hosts", "2", "--deaths", "1", "--budget", "5",
+                               status=1)
+        self.assertIn("death: host ", output)
+        self.assertRegex(output, r"lost: \d+ store\(s\) to the line at .*shared_slots\.cpp")
+
+    def test_a_lock_in_the_memory_of_one_host_is_none(self):
+        self.verified(self.build("table", TABLE), "--hosts", "2", "--coherence", "full", "--budget", "5", status=1)
+
+    def test_the_header_is_c_and_works_without_a_machine(self):
+        source = os.path.join(self.folder, "alone.c")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write("#include <pmlab/programs/hosts.h>\n"
+                    "int main(void) {\n"
+                    "  uint64_t word = 1, expected = 2;\n"
+                    "  int wrong = pmlab_hosts() != 1 || pmlab_host() != 0 || !pmlab_host_is_alive(0);\n"
+                    "  wrong |= pmlab_device_compare_exchange(&word, &expected, 3) || expected != 1;\n"
+                    "  wrong |= !pmlab_device_compare_exchange(&word, &expected, 3) || word != 3;\n"
+                    "  return wrong;\n}\n")
+        for compiler, standard in (("gcc", "-std=c99"), ("g++", "-xc++")):
+            program = os.path.join(self.folder, "alone")
+            subprocess.run([compiler, standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", HEADERS, "-o",
+                            program, source], check=True, timeout=60)
+            self.assertEqual(subprocess.run([program], check=False, timeout=60).returncode, 0)
+
+    def test_bad_input(self):
+        self.assert_refused(["--hosts", "--crashes"], "verify", "--library", self.slots(), "--hosts", "2", "--crashes")
+
+
+if __name__ == "__main__":
+    main()
