@@ -1,6 +1,7 @@
 // The pool files of a run.
 #include "bench/catalogue/pool_files.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/remedy.hpp>
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/media/pool_name.hpp>
 #include "bench/support/quantity.hpp"
@@ -84,7 +85,7 @@ pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy
   // Nothing is made in place of a name that cannot be reached, nor removed at the end.
   if (status.type() == fs::file_type::none)
     throw error(fmt::format("cannot reach pool {}: {}", path_, failure.message()),
-                "check the path and its permissions");
+                remedy_for(failure.value(), "check the path and its permissions"));
   if (!fs::exists(status) && fs::is_symlink(fs::symlink_status(path_, failure)))
     throw error(fmt::format("cannot reach pool {}: it is a link that leads nowhere", path_),
                 "mount the file system that it leads to, mend the link, or name another path");
@@ -133,11 +134,12 @@ pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy
   }
   if (::access(folder.c_str(), W_OK) != 0)
     throw error(fmt::format("cannot write to {}: {}", folder.string(), std::strerror(errno)),
-                "check its permissions, or name another path");
+                remedy_for(errno, "check its permissions, or name another path"));
   // All checks are made before the old pool is removed.
   check_space(folder, bytes_, fs::exists(status) ? fs::file_size(path_, failure) : 0, path_);
   if (fs::exists(status) && !fs::remove(path_, failure))
-    throw error(fmt::format("cannot remove {}: {}", path_, failure.message()), "check its permissions");
+    throw error(fmt::format("cannot remove {}: {}", path_, failure.message()),
+                remedy_for(failure.value(), "check its permissions"));
   remove_ = !keep;
   if (!remove_) return;
   doomed_.emplace(path_);

@@ -1,5 +1,6 @@
 #include "bench/stores/store_device.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/remedy.hpp>
 #include <pmlab/blocks/clock.hpp>
 #include <pmlab/blocks/emulated.hpp>
 #include <pmlab/blocks/file.hpp>
@@ -94,7 +95,8 @@ class file_on_disk {
     std::error_code failure;
     const std::filesystem::file_status status = std::filesystem::status(path_, failure);
     if (status.type() == std::filesystem::file_type::none)
-      throw error("cannot reach " + path_ + ": " + failure.message(), "check the path and its permissions");
+      throw error("cannot reach " + path_ + ": " + failure.message(),
+                  remedy_for(failure.value(), "check the path and its permissions"));
     const bool exists = std::filesystem::exists(status);
     if (exists && !options.overwrite)
       throw error(path_ + " exists, and this run writes to it",

@@ -4,6 +4,7 @@
 #include "checker/verify/source_lines.hpp"
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/remedy.hpp>
 
 #include <algorithm>
 #include <array>
@@ -96,7 +97,7 @@ void program_run::check_program() {
   const descriptor file(::open(file_.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   if (!file.is_open() || ::fstat(file.get(), &status) != 0)
-    throw error("cannot read the program " + file_ + ": " + std::strerror(errno), "check the path");
+    throw error("cannot read the program " + file_ + ": " + std::strerror(errno), remedy_for(errno, "check the path"));
   if (!S_ISREG(status.st_mode)) throw error(file_ + " is no program", "name an executable file");
   if (::access(file_.c_str(), X_OK) != 0) throw error(file_ + " is not executable", "name a program");
   if ((status.st_mode & (S_ISUID | S_ISGID)) != 0)

@@ -2,6 +2,7 @@
 #include "tools/kvssd/engine.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/file_holders.hpp>
+#include <pmlab/base/remedy.hpp>
 #include <pmlab/blocks/file.hpp>
 #include <pmlab/media/pmem.hpp>
 
@@ -33,7 +34,7 @@ namespace {
   const bool is_forbidden = why == EACCES || why == EPERM;
   throw error("cannot reach " + path + (target.empty() ? "" : " (links to " + target + ")") + ": " + std::strerror(why),
               std::string(is_forbidden     ? "check the permissions of the folders that lead to it"
-                          : target.empty() ? "check the path, and the drive of its folder"
+                          : target.empty() ? remedy_for(why, "check the path, and the drive of its folder")
                                            : "mount the file system that it leads to, or mend the link") +
                   "; its data may be there");
 }
@@ -83,7 +84,8 @@ std::vector<std::string> names_from(const std::string& path) {
 descriptor opened(const std::string& path) {
   descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!file.is_open())
-    throw error("cannot read " + path + ": " + std::strerror(errno), "check the path and its permissions");
+    throw error("cannot read " + path + ": " + std::strerror(errno),
+                remedy_for(errno, "check the path and its permissions"));
   return file;
 }
 
@@ -217,7 +219,7 @@ void device_files::check_that_memory_is_a_file() const {
 void device_files::remove_memory() const {
   check_that_memory_is_a_file();
   if (::unlink(memory.c_str()) != 0 && errno != ENOENT)
-    throw error("cannot remove " + memory + ": " + std::strerror(errno), "check its permissions");
+    throw error("cannot remove " + memory + ": " + std::strerror(errno), remedy_for(errno, "check its permissions"));
   sync_folder_of(memory);
 }
 

@@ -2,6 +2,7 @@
 #include "tools/pool/copy.hpp"
 #include "tools/pool/child.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/remedy.hpp>
 #include <pmlab/media/pool_header.hpp>
 #include <pmlab/media/probe_pool.hpp>
 #include "bench/support/machine.hpp"
@@ -60,11 +61,14 @@ void refuse_other_layouts(const std::string& path, const std::string& layout) {
 void refuse_what_is_no_pool(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
-    throw error(fmt::format("there is no pool at {}: {}", path, std::strerror(errno)), "check the path");
+    throw error(fmt::format("there is no pool at {}: {}", path, std::strerror(errno)),
+                remedy_for(errno, "check the path"));
   if (S_ISCHR(status.st_mode)) return;
   if (!S_ISREG(status.st_mode)) throw error(path + " is not a pool: it is no file", "name a pool file");
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) throw error(fmt::format("cannot read {}: {}", path, std::strerror(errno)), "check its permissions");
+  if (file < 0)
+    throw error(fmt::format("cannot read {}: {}", path, std::strerror(errno)),
+                remedy_for(errno, "check its permissions"));
   const std::optional<std::string> layout = media::layout_of_pool(file);
   ::close(file);
   if (!layout)

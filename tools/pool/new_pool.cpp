@@ -3,6 +3,7 @@
 #include "tools/pool/inspect.hpp"
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/remedy.hpp>
 #include <pmlab/erased/any_index.hpp>
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/media/pool_header.hpp>
@@ -180,7 +181,8 @@ void refuse_what_is_there(const std::string& path) {
   std::error_code failure;
   const fs::file_status status = fs::symlink_status(path, failure);
   if (status.type() == fs::file_type::none)
-    throw error("cannot reach " + path + ": " + failure.message(), "check the path and its permissions");
+    throw error("cannot reach " + path + ": " + failure.message(),
+                remedy_for(failure.value(), "check the path and its permissions"));
   if (fs::exists(status))
     throw error(path + " exists already", "nothing was overwritten: name another path, or remove it yourself");
 }

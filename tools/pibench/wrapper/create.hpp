@@ -16,6 +16,7 @@
 #include "tools/pibench/wrapper/with_bulk_load.hpp"
 #include "tools/pibench/wrapper/words_behind.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/remedy.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/media/probe_pool.hpp>
@@ -40,7 +41,7 @@ inline void check_pool(const tree_options_t& options) {
   const bool exists = std::filesystem::exists(options.pool_path, failure);
   if (failure)
     throw error("cannot reach pool " + options.pool_path + ": " + failure.message(),
-                "check the path and its permissions");
+                remedy_for(failure.value(), "check the path and its permissions"));
   if (options.pool_size == 0 && !exists)
     throw error("there is no pool at " + options.pool_path, "give --pool_size in bytes to make one");
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/remedy.hpp>
 
 #include <cerrno>
 #include <cstdio>
@@ -53,7 +54,8 @@ class descriptor {
 // full. No error where the file has nothing to sync (a pipe, a terminal, a file system without fsync).
 inline void sync_file(int file, const std::string& path) {
   if (::fsync(file) == 0 || errno == EINVAL || errno == EROFS || errno == ENOTSUP) return;
-  throw error("cannot write " + path + " to its device: " + std::strerror(errno), "check the device and its space");
+  throw error("cannot write " + path + " to its device: " + std::strerror(errno),
+              remedy_for(errno, "check the device and its space"));
 }
 
 // Makes the names durable that were made, changed or removed in the folder of `path`. Throws pmlab::error.
@@ -64,7 +66,8 @@ inline void sync_folder_of(const std::string& path) {
   // A folder that may be written to, and not read. The file system as a whole can be synced through any of its files.
   const descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!file.is_open() || ::syncfs(file.get()) != 0)
-    throw error("cannot sync folder " + folder + ": " + std::strerror(errno), "check its permissions");
+    throw error("cannot sync folder " + folder + ": " + std::strerror(errno),
+                remedy_for(errno, "check its permissions"));
 }
 
 // Gives the file `from` the name `to`, in the same folder, in place of any file that has it. The content of `from` must

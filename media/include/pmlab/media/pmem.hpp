@@ -7,6 +7,7 @@
 
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/remedy.hpp>
 #include <pmlab/media/background_collapse.hpp>
 #include <pmlab/media/cache_flush.hpp>
 #include <pmlab/media/copy_in_memory.hpp>
@@ -334,7 +335,8 @@ class pmem {
     descriptor file(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     if (file.is_open()) return file;
     if (errno != ENOENT)
-      throw error("cannot open pool " + path_ + ": " + std::strerror(errno), "check the path and its permissions");
+      throw error("cannot open pool " + path_ + ": " + std::strerror(errno),
+                  remedy_for(errno, "check the path and its permissions"));
     // A new pool would replace the link, and hide the one on a file system that is not mounted.
     struct stat status {};
     if (::lstat(path_.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
@@ -417,7 +419,7 @@ class pmem {
     std::string why = pmemobj_errormsg();
     if (const std::size_t at = why.find(name); at != std::string::npos) why.replace(at, name.size(), path_);
     const bool is_forbidden = failure == EROFS || failure == EACCES || failure == EPERM;
-    refuse(why, is_forbidden ? what_writes : what_to_check);
+    refuse(why, is_forbidden ? what_writes : remedy_for(failure, what_to_check));
   }
 
   [[noreturn]] void refuse_open_one() const { refuse("it is open already", what_to_check); }

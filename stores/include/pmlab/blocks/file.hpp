@@ -6,6 +6,7 @@
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/file_holders.hpp>
+#include <pmlab/base/remedy.hpp>
 #include <pmlab/blocks/completion_ring.hpp>
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/blocks/file/create.hpp>
@@ -175,8 +176,9 @@ class basic_file {
     if (is_forbidden && !state_.read_only && ::access(path.c_str(), R_OK) == 0)
       throw error(cannot_open + " for writing: " + why,
                   "let this user write to it, or copy it to where that is possible; file_options::read_only reads it");
-    throw error(cannot_open + ": " + why,
-                failure == ENOENT ? "blocks::create_file makes a file" : "check the path and its permissions");
+    throw error(cannot_open + ": " + why, failure == ENOENT
+                                              ? "blocks::create_file makes a file"
+                                              : remedy_for(failure, "check the path and its permissions"));
   }
 
   // Requests of a process that was killed hold the lock until the drive has ended them: these are waited for, since

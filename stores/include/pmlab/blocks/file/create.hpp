@@ -3,6 +3,7 @@
 
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/remedy.hpp>
 #include <pmlab/blocks/buffer.hpp>
 
 #include <algorithm>
@@ -55,7 +56,8 @@ inline void create_file(const std::string& path, std::uint64_t bytes) {
   const descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.is_open())
     throw error("cannot make " + path + ": " + std::strerror(errno),
-                errno == EEXIST ? "choose another name, or remove that file" : "check the path and its permissions");
+                errno == EEXIST ? "choose another name, or remove that file"
+                                : remedy_for(errno, "check the path and its permissions"));
   try {
     detail::allocate(file.get(), bytes, path);
     // Around the page cache where that is possible: the zeros are not read soon.

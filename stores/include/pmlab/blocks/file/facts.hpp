@@ -6,6 +6,7 @@
 
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/remedy.hpp>
 
 #include <algorithm>
 #include <array>
@@ -127,7 +128,7 @@ inline constexpr std::uint32_t statx_atomic = 0x10000;  // STATX_WRITE_ATOMIC, L
 [[nodiscard]] inline drive_facts facts_of_drive(int file, const std::string& path) {
   struct stat status {};
   if (::fstat(file, &status) != 0)
-    throw error("cannot look at " + path + ": " + std::strerror(errno), "check the path");
+    throw error("cannot look at " + path + ": " + std::strerror(errno), remedy_for(errno, "check the path"));
   if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode))
     throw error(path + " is neither a file nor a block device", "name a file, or a device like /dev/nvme0n1");
 
