@@ -1,13 +1,16 @@
 #include "bench/input/file_bytes.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/remedy.hpp>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <system_error>
 #include <utility>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,14 +19,36 @@ namespace {
 
 constexpr std::size_t buffer_bytes = 128 << 10;
 
+// The descriptor of a FIFO once it has bytes, or their end. If a second passes without them, a line on standard error
+// explains why the program does nothing.
+int opened_fifo(const char* file, const std::string& path) {
+  // This does not wait for a writer, and a read would find the end before there was one: poll() waits.
+  const int descriptor = ::open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (descriptor < 0) return descriptor;
+  constexpr int a_second = 1000, for_ever = -1;
+  struct ::pollfd fifo {
+    descriptor, POLLIN, 0
+  };
+  if (::poll(&fifo, 1, a_second) == 0) {
+    std::fprintf(stderr, "pmlab: waiting for a program that writes to %s\n", path.c_str());
+    while (::poll(&fifo, 1, for_ever) < 0 && errno == EINTR) {
+    }
+  }
+  ::fcntl(descriptor, F_SETFL, O_RDONLY);
+  return descriptor;
+}
+
 // The descriptor of the open file. Throws pmlab::error.
 int opened(const std::string& path, const std::string& what) {
   const auto refuse = [&](const std::string& why, const std::string& remedy) {
     throw error(what + " '" + path + "' cannot be read: " + why, remedy);
   };
   const char* const file = path == "-" ? "/dev/stdin" : path.c_str();
-  const int descriptor = ::open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-  if (descriptor < 0) refuse(std::generic_category().message(errno), "check the path and its permissions");
+  struct ::stat there {};
+  const bool is_fifo = path != "-" && ::stat(file, &there) == 0 && S_ISFIFO(there.st_mode);
+  const int descriptor = is_fifo ? opened_fifo(file, path) : ::open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  if (descriptor < 0)
+    refuse(std::generic_category().message(errno), remedy_for(errno, "check the path and its permissions"));
   struct ::stat status {};
   if (::fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
     ::close(descriptor);

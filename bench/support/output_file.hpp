@@ -4,8 +4,10 @@
 
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/remedy.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
@@ -30,7 +32,8 @@ inline bool is_standard_output(const struct stat& file) noexcept {
 
 // Where the bytes are written, by the kind of `path`:
 //
-//   nothing, or a regular file   a new file in the same folder, which gets the name in finish()
+//   nothing, or a regular file   a new file in the same folder, which gets the name in finish(); a file that is no
+//                                text (a pool, a drive, an archive) is not replaced
 //   a symbolic link              as above, for the file that the link leads to; the link stays
 //   a device, a FIFO             written directly: it cannot be replaced, and its input cannot be undone; a FIFO
 //                                without a reader is waited for, with a line on standard error
@@ -40,7 +43,7 @@ inline bool is_standard_output(const struct stat& file) noexcept {
 class output_file {
  public:
   // Opens the file. A new one has `mode`, less the process's umask; one that replaces an old one has that one's mode.
-  // Throws pmlab::error: no such folder, no permission, a folder.
+  // Throws pmlab::error: no such folder, no permission, a folder, a file that is no text.
   explicit output_file(std::string path, mode_t mode = 0666) : path_(std::move(path)) {
     struct stat old {};
     const bool exists = path_ != "-" && ::stat(path_.c_str(), &old) == 0;
@@ -51,6 +54,7 @@ class output_file {
     } else if (exists && !S_ISREG(old.st_mode)) {
       take(S_ISFIFO(old.st_mode) ? open_fifo() : ::open(path_.c_str(), as_it_is));
     } else {
+      if (exists) refuse_what_is_no_text();
       target_ = target_of(path_);
       take(open_new(mode));
       if (exists) take_over(old);
@@ -113,9 +117,20 @@ class output_file {
     return ::open(path_.c_str(), as_it_is);
   }
 
+  // All files that are written here are texts. The header of a pool has zero bytes, as those of most other forms do. A
+  // file that cannot be read may be replaced: nothing is known of it.
+  void refuse_what_is_no_text() const {
+    std::array<char, 4096> start{};
+    const descriptor file(::open(path_.c_str(), O_RDONLY | O_NOCTTY | O_CLOEXEC));
+    const ssize_t count = file.is_open() ? ::read(file.get(), start.data(), start.size()) : 0;
+    if (count > 0 && std::memchr(start.data(), 0, static_cast<std::size_t>(count)) != nullptr)
+      throw error("cannot write " + name() + ": the file that is there is no text",
+                  "nothing was overwritten: name another path, or remove it yourself");
+  }
+
   [[noreturn]] void fail(int number) const {
     throw error("cannot write " + name() + ": " + std::strerror(number),
-                "check the path, its permissions and its space");
+                remedy_for(number, "check the path, its permissions and its space"));
   }
 
   // Owner and mode of the file that is replaced, as far as this process may set them.

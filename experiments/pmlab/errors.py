@@ -16,6 +16,15 @@ class Failure(Exception):
         self.problem, self.remedy, self.status = problem, remedy, status
 
 
+def no_matplotlib(problem, use, way_round=""):
+    """The Failure for an ImportError of matplotlib. `use`: what it would have done, "which draws the charts"."""
+    if isinstance(problem, ModuleNotFoundError) and (problem.name or "").split(".")[0] == "matplotlib":
+        return Failure(f"no Python with matplotlib is there, {use}",
+                       f"install package python3-matplotlib, or name a Python in PMLAB_PYTHON{way_round}", FAILURE)
+    return Failure(f"matplotlib, {use}, cannot be loaded: {problem}",
+                   f"let this process have more memory (ulimit -v), or install the package again{way_round}", FAILURE)
+
+
 class Interrupted(Failure):
     """SIGINT or SIGTERM ended the work."""
 

@@ -155,8 +155,9 @@ def _check_name(path):
         pass
 
 
-def check_writable(path):
-    """Raises Failure if `write_text` will not be able to write there: it is better known before a long measurement."""
+def check_writable(path, is_json=False):
+    """Raises Failure if `write_text` will not be able to write there: it is better known before a long measurement.
+    `is_json`: a file that is there is replaced only if it is JSON, too."""
     path = str(path)
     try:
         if is_standard_output(path):
@@ -181,9 +182,22 @@ def check_writable(path):
         if not os.path.isdir(folder):
             raise _cannot_write(path, f"there is no folder {printable(folder)}", "make it first")
         _check_name(path)
+        _refuse_what_is_no_text(path, is_json)
         _try_to_write(path)
     except OSError as problem:
         raise _cannot_write(path, problem.strerror, "check the path, its permissions and its space") from None
+
+
+def _refuse_what_is_no_text(path, is_json=False):
+    """All files that are written are texts. A file that cannot be read may be replaced: nothing is known of it."""
+    if not os.path.isfile(path) or not os.access(path, os.R_OK):
+        return
+    with open(path, "rb") as file:
+        start = file.read(4096)
+    what = "text" if b"\0" in start else "JSON" if is_json and start.strip()[:1] not in (b"", b"{", b"[") else None
+    if what:
+        raise _cannot_write(path, f"the file that is there is no {what}",
+                            "nothing was overwritten: name another path, or remove it yourself")
 
 
 def _try_to_write(path):
@@ -255,6 +269,7 @@ def write_text(path, text):
             with open(_open_as_it_is(path), "wb") as file:
                 file.write(data)
         else:
+            _refuse_what_is_no_text(str(path))
             _replace(str(path), data)
     except OSError as problem:
         raise Failure(f"cannot write {printable(path)}: {problem.strerror}",

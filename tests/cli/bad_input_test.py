@@ -81,6 +81,10 @@ class BadInput(ProgramTest):
         self.bad(["--seconds", "too small"], "--index", "cceh", "--seconds", "0")
         self.bad(["--seconds", "too small"], "--index", "cceh", "--seconds=-3")
         self.bad(["--pool-size"], "--index", "cceh", "--pool-size", "0")
+        self.bad(["--pool-size without a pool", "dram"], "--index", "cceh", "--pool-size", "1G")
+        for store in (("volumes", "--store", "raw"), ("pairs", "--store", "kv_ssd")):
+            self.assert_fails(2, ["--pool-size without a pool", "emulated:aep"], "stores", *store, "--pool-size", "1G",
+                              "--medium", "emulated:aep")
         self.bad(["--threads", "too large"], "--index", "cceh", "--threads", "1000000")
         self.bad(["--batch", "256"], "--index", "cceh", "--batch", "100000")
         self.bad(["--threads"], "--index", "cceh", "--threads", "1,,2")

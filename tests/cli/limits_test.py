@@ -32,6 +32,26 @@ class Limits(ProgramTest):
                 self.assert_refused(["File too large"], resource.RLIMIT_FSIZE, 1 << 20, *words)
                 self.assertEqual(os.listdir(self.folder), ["text"])
 
+    def test_a_limit_on_the_stack(self):
+        """It was a fault of the memory (SIGSEGV)."""
+        for words in (("list",), ("bench", "--quiet", "--index", "cceh", "--records", "1k")):
+            self.assert_refused(["512 KiB of stack", "ulimit -s 8192"], resource.RLIMIT_STACK, 512 << 10, *words)
+
+    def test_a_limit_on_open_files_is_named(self):
+        pool = self.file("pool")
+        self.assert_works("bench", "--quiet", "--index", "cceh", "--records", "1k", "--operations", "1k", "--phases",
+                          "read", "--medium", "pmem:" + pool, "--keep")
+        self.assert_refused(["Too many open files", "ulimit -n"], resource.RLIMIT_NOFILE, 5, "pool", "info", pool)
+
+    def test_too_little_memory_for_a_pool_is_named(self):
+        """The remedy was to check that it is a pool."""
+        pool = self.file("pool")
+        self.assert_works("bench", "--quiet", "--index", "cceh", "--records", "1k", "--operations", "1k", "--phases",
+                          "read", "--medium", "pmem:" + pool, "--pool-size", "1G", "--keep")
+        done = self.assert_refused(["Cannot allocate memory", "ulimit -v"], resource.RLIMIT_AS, 800 << 20,
+                                   "pool", "info", pool)
+        self.assertNotIn("check that it is", done.stderr)
+
     def test_too_little_memory_is_no_violation(self):
         """It was one: "an operation throws"."""
         done = self.assert_refused(["cceh cannot be verified", "cannot map its memory", "ulimit -v"],

@@ -101,8 +101,29 @@ class Outputs(ProgramTest):
             program.send_signal(signal.SIGINT)
             self.assertEqual(program.wait(60), -signal.SIGINT)
 
+    def test_what_is_no_result_is_not_replaced(self):
+        """A pool, an archive or another text in the place of a result was lost."""
+        pool = self.write("pool", b"PMEMOBJ\0" + bytes(8192))
+        text = self.write("text", b"# notes\n")
+        result = self.write("r.json", b'{"results": []}')
+        for path, command in ((pool, (*SMALL, "--json")), (pool, (*SMALL, "--csv")), (text, (*SMALL, "--json")),
+                              (pool, ("microbench", "--json")), (text, ("microbench", "--json")),
+                              (text, ("stores", "volumes", "--store", "raw", "--json")),
+                              (text, ("stores", "pairs", "--store", "kv_ssd", "--json")),
+                              (pool, ("compare", result, result, "--json")),
+                              (text, ("compare", result, result, "--json")),
+                              (text, ("claims", "--json")), (text, ("claims", "--results"))):
+            with self.subTest(path=path, command=command[0]):
+                with open(path, "rb") as f:
+                    before = f.read()
+                self.assert_fails(2, [path, "nothing was overwritten"], *command, path)
+                with open(path, "rb") as f:
+                    self.assertEqual(f.read(), before)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["pool", "r.json", "text"])
+        self.assert_works(*SMALL, "--json", result, "--csv", text)
+
     def test_a_link_stays_a_link(self):
-        target = self.write("target.json", b"old")
+        target = self.write("target.json", b"{}")
         os.symlink("target.json", self.file("link.json"))
         self.assert_works(*SMALL, "--json", self.file("link.json"))
         self.assertTrue(os.path.islink(self.file("link.json")))

@@ -5,6 +5,7 @@ import lzma
 import os
 import resource
 import subprocess
+import time
 
 from program import DATA, PMLAB, ProgramTest, main
 
@@ -76,6 +77,24 @@ class Traces(ProgramTest):
                               check=False)
         self.assertEqual(done.returncode, 2)
         self.assertIn("is a pipe or a device", done.stderr)
+
+    def test_a_pipe_that_nobody_writes_to_is_waited_for_and_said(self):
+        pipe = self.file("pipe")
+        os.mkfifo(pipe)
+        with subprocess.Popen([PMLAB, "bench", "--quiet", "--index", "cceh", "--trace", pipe],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+            self.assertEqual(program.stderr.readline(), f"pmlab: waiting for a program that writes to {pipe}\n")
+            with open(pipe, "w", encoding="utf-8") as f:
+                f.write("INSERT 1\n")
+                f.flush()
+                time.sleep(0.1)
+                f.write("READ 1\n")
+            self.assertIn("read", program.stdout.read())
+            self.assertEqual(program.wait(60), 0)
+
+    def test_devices_without_an_end(self):
+        self.assert_fails(2, ["/dev/zero", "zero byte"], "bench", "--index", "cceh", "--trace", "/dev/zero")
+        self.assert_fails(2, ["/dev/null"], "bench", "--index", "cceh", "--trace", "/dev/null")
 
     def test_pipes_of_what_is_read_more_than_once(self):
         pipe = self.file("pipe.toml")

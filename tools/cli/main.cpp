@@ -2,11 +2,12 @@
 #include "tools/cli/command.hpp"
 #include "tools/cli/command_line.hpp"
 #include "tools/cli/complaint.hpp"
-#include "tools/cli/file_size_limit.hpp"
 #include "tools/cli/old_names.hpp"
+#include "tools/cli/process_limits.hpp"
 #include "tools/cli/simulated_program.hpp"
 #include "tools/cli/standard_streams.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/remedy.hpp>
 #include "bench/support/build_info.hpp"
 
 #include <cerrno>
@@ -91,6 +92,7 @@ int main(int count, char** values) {
   pmlab::cli::hold_closed_streams();
   pmlab::cli::report_file_size_limit();
   try {
+    pmlab::cli::check_stack_limit();
     pmlab::cli::start_program(values);
     return pmlab::cli::end(pmlab::cli::run({values + 1, values + count}));
   } catch (const std::bad_alloc&) {
@@ -101,8 +103,8 @@ int main(int count, char** values) {
     return pmlab::cli::end_with(e.what(), pmlab::cli::bad_input);
   } catch (const std::filesystem::filesystem_error& e) {
     // Its own text has the name of the call, and no remedy.
-    pmlab::cli::complain(
-        fmt::format("{}: {}; check the path and its permissions", e.path1().string(), e.code().message()));
+    pmlab::cli::complain(fmt::format("{}: {}; {}", e.path1().string(), e.code().message(),
+                                     pmlab::remedy_for(e.code().value(), "check the path and its permissions")));
   } catch (const std::exception& e) {
     // A long table does not wait for the end.
     if (std::ferror(stdout) != 0) return pmlab::cli::end(pmlab::cli::failure);

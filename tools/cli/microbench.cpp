@@ -146,7 +146,7 @@ command add_microbench(CLI::App& program, const arguments& command_line) {
   parsed("--settle", "",
          "SECONDS: most time of writes before each case of writes, until the rate is steady; 0 if not given "
          "(a modelled drive is steady)",
-         asked->drive.settle_seconds, bench::parse_factor);
+         asked->drive.settle_seconds, bench::parse_seconds_or_none);
   text("--suite", asked->suite,
        "quick | paper | full | FILE.toml: the cases to measure; default: quick; "
        "for a device: quick | drive | full; default: drive");

@@ -13,7 +13,9 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -70,7 +72,16 @@ void try_to_open(const std::string& device) {
   ::close(opened);
 }
 
-void check_writable(const std::string& path) {
+// A result replaces another one, and no other text.
+void refuse_what_is_no_json(const std::string& path) {
+  std::ifstream file(path);
+  char first = 0;
+  if (file >> first && first != '{' && first != '[')
+    refuse(path, "the file that is there is no JSON",
+           "nothing was overwritten: name another path, or remove it yourself");
+}
+
+void check_writable(const std::string& path, bool is_json) {
   namespace fs = std::filesystem;
   std::error_code unknown;
   const fs::file_status there = fs::status(path, unknown);
@@ -89,6 +100,7 @@ void check_writable(const std::string& path) {
   if (!fs::is_directory(folder, unknown)) refuse(path, "there is no folder " + folder.string(), "make it first");
   if (::access(folder.c_str(), W_OK) != 0) refuse(path, std::strerror(errno), "check the folder's permissions");
   try_to_write(path);
+  if (is_json) refuse_what_is_no_json(path);
 }
 
 // Where links lead in the end, be there a file or not: a canonical path ends at a link to nothing.
@@ -141,7 +153,7 @@ void check_outputs(const std::vector<output_path>& outputs) {
       check_standard_output();
       first = fmt::format("{} {}", o.option, o.path);
     } else if (!o.path.empty()) {
-      check_writable(o.path);
+      check_writable(o.path, o.option == std::string_view("--json"));
     }
   }
   refuse_one_file_twice(outputs);

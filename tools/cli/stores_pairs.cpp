@@ -184,6 +184,7 @@ store_bench::outcome<store_bench::pair_report> run(plan& p, const pairs_request&
                            });
                          });
   remark_shared_cpus(done.report, asked);
+  remark_unused_medium(done.report, asked);
   return done;
 }
 

@@ -36,6 +36,9 @@ inline void check_stores_request(const stores_request& asked, const std::string&
   if (asked.lengths.layout != 1 && !asked.in_virtual_time())
     throw error("--layout is of virtual time, and drive " + asked.device.text() + " is on a real clock",
                 "leave it out, or give --device simulated:p4610");
+  if (asked.pool_bytes && !asked.medium.in_pool() && !asked.medium.simulated)
+    throw error("--pool-size without a pool: " + asked.medium.text() + " has none",
+                "leave it out, or give --medium pmem:PATH");
   check_outputs({{"--json", asked.json}});
 }
 
@@ -139,6 +142,16 @@ void remark_shared_cpus(store_bench::report_of<Result>& report, const stores_req
   const unsigned threads = asked.lengths.threads;
   if (const std::size_t cpus = bench::usable_cpus().size(); threads > cpus && !asked.in_virtual_time())
     report.remarks.push_back(fmt::format("{} threads shared {} CPUs", threads, cpus));
+}
+
+// A medium that nothing of the run is in. Experiments give one to all stores, so the run goes on.
+template <class Result>
+void remark_unused_medium(store_bench::report_of<Result>& report, const stores_request& asked) {
+  const auto has_medium = [](const Result& r) { return !r.of.medium.empty(); };
+  if (report.results.empty() || asked.medium.plain_dram() || asked.medium.simulated) return;
+  if (std::ranges::none_of(report.results, has_medium))
+    report.remarks.push_back(
+        fmt::format("--medium {} was not used: no store of this run has data there", asked.medium.text()));
 }
 
 // to_json(): the document. Others are compared with the last store. Returns the exit status.

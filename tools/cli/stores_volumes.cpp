@@ -135,6 +135,7 @@ store_bench::outcome<store_bench::run_report> run(plan& p, const volumes_request
                                  [&](auto& made, auto& line) { return store_bench::run_cases(o, made, clock, line); });
       });
   remark_shared_cpus(done.report, asked);
+  remark_unused_medium(done.report, asked);
   return done;
 }
 

@@ -53,6 +53,12 @@ class Stores(ProgramTest):
         with open(path, encoding="utf-8") as f:
             return json.load(f)
 
+    def test_a_medium_that_no_store_uses_is_remarked(self):
+        unused = "--medium counted:dram was not used: no store of this run has data there"
+        for stores, is_unused in (("raw", True), ("raw,chunk_store", False)):
+            remarks = self.results_of("--store", stores, "--phases", "fill", "--medium", "counted:dram")["remarks"]
+            self.assertEqual(unused in remarks, is_unused, remarks)
+
     def test_every_field_is_described(self):
         document = self.results_of("--store", "chunk_store,raw", "--phases", "fill,overwrite,mix-a,open", "--medium",
                                    "counted:dram")

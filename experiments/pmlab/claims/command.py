@@ -73,7 +73,7 @@ def _check_options(given):
         raise Failure("--markdown is a form of --list", "give both")
     for path in (given.json, given.results):
         if path:
-            check_writable(path)
+            check_writable(path, is_json=True)
     if given.json and given.results and os.path.realpath(given.json) == os.path.realpath(given.results):
         raise Failure(f"--json and --results would both write {given.json}", "give each a file of its own")
 

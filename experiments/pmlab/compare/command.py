@@ -77,7 +77,7 @@ def main(arguments):
     threshold = _percent(given.threshold, "--threshold", _THRESHOLD, 1000) / 100
     level = _percent(given.level, "--level", 100 * LEVEL, 100) / 100
     if given.json:
-        check_writable(given.json)
+        check_writable(given.json, is_json=True)
     first, second = figures.load_both(given.A, given.B, quantities)
     rows = table.rows_of(first, second, level)
     if not rows:

@@ -4,7 +4,7 @@ import contextlib
 from pathlib import Path
 
 from ..arguments import Parser
-from ..errors import FAILURE, SUCCESS, Failure
+from ..errors import SUCCESS, Failure, no_matplotlib
 from ..texts import check_folder, check_writable
 from .archive import is_archive, unpacked
 
@@ -77,8 +77,7 @@ def _matplotlib():
     try:
         import matplotlib  # noqa: F401  (only whether it is there)
     except ImportError as problem:
-        raise Failure("no Python with matplotlib is there, which draws the charts",
-                      "install package python3-matplotlib, or name a Python in PMLAB_PYTHON", FAILURE) from problem
+        raise no_matplotlib(problem, "which draws the charts") from problem
 
 
 def main(arguments):
