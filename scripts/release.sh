@@ -124,3 +124,5 @@ rm -rf "$out/vcpkg" "$out/spack"
 mv "$unfinished"/* "$out"
 mv "$out/.SHA256SUMS" "$out/SHA256SUMS"
 say "release: $out/$name.tar.gz, of commit $commit"
+# A tag that was pushed is there for good: the maintainer sets it, when the files have been looked at.
+[ $draft = yes ] || say "to publish it: git tag -a v$version -m 'pmlab $version' && git push origin v$version"
