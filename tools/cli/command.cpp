@@ -32,10 +32,6 @@ std::uint32_t count_within(const std::string& text, const std::string& option, s
   return static_cast<std::uint32_t>(count);
 }
 
-std::uint32_t count_up_to(const std::string& text, const std::string& option, std::uint64_t most) {
-  return count_within(text, option, 1, most);
-}
-
 std::uint64_t count_from_1(const std::string& text, const std::string& option) {
   return bench::parse_count(text, option);
 }
@@ -61,7 +57,7 @@ std::vector<std::string> index_names(const std::vector<std::string>& lists) {
 std::vector<unsigned> thread_numbers(const std::string& list) {
   const auto number = [](const std::string& text) -> unsigned {
     constexpr std::uint64_t most_threads = 1024;
-    return count_up_to(text, "--threads", most_threads);
+    return count_within(text, "--threads", 1, most_threads);
   };
   std::vector<unsigned> numbers;
   for (const std::string& text : bench::words_of(list)) {

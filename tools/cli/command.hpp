@@ -71,14 +71,11 @@ class parsed_text_options {
 // A number from `least` to `most`.
 [[nodiscard]] std::uint32_t count_within(const std::string& text, const std::string& option, std::uint64_t least,
                                          std::uint64_t most);
-[[nodiscard]] inline auto within(std::uint32_t least, std::uint32_t most) {
+[[nodiscard]] inline auto within(std::uint64_t least, std::uint64_t most) {
   return [=](const std::string& text, const std::string& option) { return count_within(text, option, least, most); };
 }
 // A number from 1 to `most`.
-[[nodiscard]] std::uint32_t count_up_to(const std::string& text, const std::string& option, std::uint64_t most);
-[[nodiscard]] inline auto up_to(std::uint64_t most) {
-  return [most](const std::string& text, const std::string& option) { return count_up_to(text, option, most); };
-}
+[[nodiscard]] inline auto up_to(std::uint64_t most) { return within(1, most); }
 // A number from 1 on.
 [[nodiscard]] std::uint64_t count_from_1(const std::string& text, const std::string& option);
 // A number from 0 on.

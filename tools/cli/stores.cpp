@@ -112,7 +112,7 @@ void add_shared_options(CLI::App& app, stores_request& asked, const char* stores
          asked.device_bytes, bench::parse_bytes);
   parsed("--depth", depths, "N[,N...]: operations of each thread under way", [&asked](const std::string& list) {
     asked.depths =
-        bench::list_of(list, [](const std::string& d) { return unsigned{count_up_to(d, "--depth", most_depth)}; });
+        bench::list_of(list, [](const std::string& d) { return unsigned{count_within(d, "--depth", 1, most_depth)}; });
     bench::refuse_twice(asked.depths, "--depth");
   });
   parsed("--threads", "1", "N", asked.lengths.threads, up_to(most_threads));
