@@ -1,6 +1,8 @@
 // What a user can do about an error of the system.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <cerrno>
 
 namespace pmlab {

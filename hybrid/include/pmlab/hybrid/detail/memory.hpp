@@ -1,6 +1,8 @@
 // Work for which memory may be short.
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <new>
 
 namespace pmlab::hybrid::detail {
