@@ -773,6 +773,50 @@ TEST(Tiered, ASpillReadsEachSetOfTheRootOnce) {
   EXPECT_EQ(m.staging.inner().of(blocks::stream::keys).reads, options.most_sets + 1);
 }
 
+// Values move in batches of 128 values, or of 1 MiB: on either side of both bounds, none is lost.
+TEST(Tiered, BatchesOfASpillEndAnywhere) {
+  struct size {
+    std::uint64_t values;
+    std::size_t bytes;
+  };
+  constexpr std::size_t kib = 1024;
+  for (const size s : {size{127, 10},
+                       {128, 10},
+                       {129, 10},
+                       {256, 10},
+                       {257, 0},
+                       {128, 8 * kib - 1},
+                       {128, 8 * kib},
+                       {128, 8 * kib + 1},
+                       {17, 64 * kib},
+                       {1, kib * kib},
+                       {3, kib * kib}}) {
+    SCOPED_TRACE(std::to_string(s.values) + " values of " + std::to_string(s.bytes));
+    machine m(48 << 10, 32 << 10);
+    auto options = small_options();
+    options.segment_bytes = 2 << 20;
+    options.memory_limit = 8 << 20;
+    options.leaf_bytes = 64 << 20;
+    content right;
+    {
+      auto db = m.open(options);
+      auto t = db->table("t");
+      const auto put = [&](std::uint64_t i, char letter) {
+        const std::string key = "key" + std::to_string(1000 + i);
+        t.put(key, right[key] = std::string(s.bytes, letter));
+      };
+      for (std::uint64_t i = 0; i < s.values; ++i) put(i, static_cast<char>('a' + i % 26));
+      db->compact();
+      EXPECT_EQ(all_of(t), right);
+      for (std::uint64_t i = 0; i < s.values; i += 2) put(i, 'X');
+      db->compact();
+      EXPECT_EQ(db->stats().entries, s.values);
+      expect_sound(*db);
+    }
+    EXPECT_EQ(all_of(m.open(options)->table("t")), right);
+  }
+}
+
 // A walk whose read failed goes on: behind the key whose value it was, or where it was. No key is lost, and none comes
 // twice.
 TEST(Tiered, AWalkGoesOnBehindAFailedRead) {
