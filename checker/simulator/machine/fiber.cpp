@@ -50,10 +50,12 @@ void* lent_storage::lend(void* self) {
   storage.thread_pointer_ = this_thread_pointer();
   set_and_wake(storage.state_, 1);
   wait_while(storage.state_, 1);
+  if (storage.abandoned_) real::end_thread();
   return nullptr;
 }
 
 void fiber::abandon() noexcept {
+  if (storage != nullptr) storage->abandon();
   if (!context) return;
   // Its destructor would unwind the stack.
   alignas(boost::context::fiber) std::byte never_destroyed[sizeof(boost::context::fiber)];

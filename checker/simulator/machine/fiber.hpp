@@ -28,6 +28,8 @@ class lent_storage {
 
   [[nodiscard]] std::uint64_t thread_pointer() const noexcept { return thread_pointer_; }
   [[nodiscard]] pthread_t id() const noexcept { return lender_; }
+  // Its fiber is dead: the lender ends without running destructors, which may store to memory.
+  void abandon() noexcept { abandoned_ = true; }
 
  private:
   static void* lend(void* self);
@@ -35,6 +37,7 @@ class lent_storage {
   pthread_t lender_{};
   std::uint64_t thread_pointer_ = 0;
   std::uint32_t state_ = 0;  // a futex: 0 starting, 1 lent, 2 returned
+  bool abandoned_ = false;
 };
 
 enum class fiber_state : std::uint8_t { runnable, blocked, finished };

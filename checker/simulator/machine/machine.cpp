@@ -323,8 +323,7 @@ void machine::flush(const void* address, const void* caller, bool evicts) {
   if (durability_ != nullptr) quietly([&] { durability_->flushed(a, persistent, caller); });
   if (!persistent) return;
   if (hosts_ != nullptr) does_to_hosts(evicts ? shared_event::access : shared_event::publication, caller);
-  if (hosts_ != nullptr && evicts && !hosts_->is_coherent(a))
-    current_->invalidations.push_back(static_cast<std::uint32_t>((a - memory_start_) / media::cache_line_bytes));
+  if (hosts_ != nullptr && evicts) hosts_->invalidates(a, current_->invalidations);
   if (buffering_ && !current_->stores.empty())
     add_to_buffer(store_buffer::kind::write_back, a, 0, caller);
   else
@@ -395,6 +394,8 @@ void machine::publish(persistent_memory& m, std::span<const pmlab_change> change
         if (c.kind == 1) durability_->published(reinterpret_cast<std::uintptr_t>(c.address));
   };
   if (watching_) {
+    // A store that is announced is done by now: it is this thread's, and not of the next one to run.
+    if (pending_count_ != 0) log_pending();
     current_->last_caller = caller;
     if (++accesses_ >= next_turn_)
       time_is_up();

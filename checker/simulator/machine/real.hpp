@@ -59,5 +59,7 @@ long raw_munmap(void* address, std::size_t bytes) noexcept;
 
 // Waits or wakes on `word`, past the interposed `syscall`.
 long syscall_futex(std::uint32_t* word, int operation, std::uint32_t value);
+// Ends the calling thread at once: no destructor of its thread-local objects runs. It can be joined.
+[[noreturn]] void end_thread() noexcept;
 
 }  // namespace pmlab::simulator::real

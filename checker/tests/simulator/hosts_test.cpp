@@ -60,6 +60,7 @@ void refresh(const void* line) {
 bool exchange(std::uint64_t* word, std::uint64_t expected, std::uint64_t desired) {
   return __atomic_compare_exchange_n(word, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
+std::atomic<std::uint64_t>& atomic(std::uint64_t* word) { return *reinterpret_cast<std::atomic<std::uint64_t>*>(word); }
 // In the line of x.
 std::uint64_t* second_word(words& w) { return w.x + 1; }
 
@@ -232,6 +233,50 @@ TEST(hosts, partial_coherence_is_that_of_the_first_bytes) {
   }
 }
 
+// A prefetch may load the line again behind its invalidation, as long as no mfence has followed.
+void invalidate_then_see_the_flag_then_fence(words& w) {
+  clflushopt(w.x);
+  for (int i = 0; i < 9 && w.a != 1; ++i) {
+    the_machine().yield();
+    w.a = load(w.y);
+  }
+  mfence();
+  w.b = load(w.x);
+}
+
+TEST(hosts, an_invalidation_is_of_its_own_moment_and_not_of_its_fence) {
+  host_options options = with(coherence::partial);
+  options.coherent_bytes = 64;
+  const code writes = [](words& w) {
+    publish(w.x);
+    publish(w.y);
+  };
+  for (const order how : orders)
+    EXPECT_EQ(run(options, how, {writes, invalidate_then_see_the_flag_then_fence}).results.count("10"), 1U);
+}
+
+// ---- a store that is announced, and not done yet ----
+
+TEST(hosts, a_plain_store_directly_before_a_publication_is_its_hosts_own) {
+  const code publishes = [](words& w) {
+    simulated medium;
+    for (std::uint64_t i = 1; i <= 9; ++i) {
+      simulated::publication change(medium);
+      change.store(atomic(w.y + 32), i);
+      *w.x = i;
+      change.commit();
+      w.a = load(w.x) == i ? 1 : 0;
+      if (w.a == 0) return;
+    }
+  };
+  const code works = [](words& w) {
+    for (std::uint64_t i = 0; i < 60; ++i) store(w.y, i);
+  };
+  for (const coherence mode : {coherence::full, coherence::none})
+    for (const order how : orders)
+      EXPECT_EQ(run(with(mode), how, {publishes, works, works}).results, (outcome_set{"1"}));
+}
+
 // ---- one line ----
 
 TEST(hosts, a_line_never_goes_back) {
@@ -345,7 +390,6 @@ TEST(hosts, an_exchange_by_the_device_is_atomic_for_all) {
 // ---- the medium's parts ----
 
 pod::version_lock& lock_of(words& w) { return *reinterpret_cast<pod::version_lock*>(w.x + 128); }
-std::atomic<std::uint64_t>& atomic(std::uint64_t* word) { return *reinterpret_cast<std::atomic<std::uint64_t>*>(word); }
 
 void add_to_both(words& w) {
   simulated medium;
@@ -491,6 +535,175 @@ TEST(hosts, a_lock_of_the_dead_is_inherited_once_and_readers_are_told) {
   for (const coherence mode : {coherence::full, coherence::none})
     for (const order how : orders)
       EXPECT_EQ(run(with(mode), how, {dies_inside, inherits}).results, (outcome_set{"101"}));
+}
+
+TEST(hosts, lines_of_the_dead_are_lost_independently_of_each_other) {
+  const code dies = [](words& w) {
+    die_before(3);
+    store(w.x);
+    store(w.y);
+    load(w.x);
+  };
+  const code reads = [](words& w) {
+    wait_for_death_of_host_0();
+    refresh(w.x);
+    w.a = load(w.x);
+    refresh(w.y);
+    w.b = load(w.y);
+  };
+  for (const coherence mode : {coherence::full, coherence::none})
+    EXPECT_EQ(run(with(mode), order::sc, {dies, reads}).results, (outcome_set{"00", "01", "10", "11"}));
+}
+
+// Two words of a line: any of them may be there.
+TEST(hosts, non_temporal_stores_of_the_dead_without_a_fence_are_there_or_not) {
+  const code dies = [](words& w) {
+    die_before(3);
+    store_around(w.x, 1);
+    store_around(second_word(w), 1);
+    load(w.y);
+  };
+  EXPECT_EQ(run(with(coherence::full), order::sc, {dies, wait_for_death}).device, (outcome_set{"00", "10", "11"}));
+  EXPECT_EQ(run(with(coherence::none), order::sc, {dies, wait_for_death}).device,
+            (outcome_set{"00", "01", "10", "11"}));
+}
+
+TEST(hosts, what_a_host_has_seen_of_a_coherent_line_outlives_its_writer_and_itself) {
+  const code writes = [](words& w) {
+    store(w.x);
+    while (load(w.y) == 0) the_machine().yield();
+    die_before(1);
+    load(w.y);
+  };
+  const code sees = [](words& w) {
+    while (load(w.x) == 0) the_machine().yield();
+    publish(w.y);
+    die_before(1);
+    load(w.x);
+  };
+  const code reads_last = [](words& w) {
+    while (simulated().host_is_alive(0) || simulated().host_is_alive(1)) the_machine().yield();
+    w.a = load(w.x);
+  };
+  const seen found = run(with(coherence::full), order::sc, {writes, sees, reads_last});
+  EXPECT_EQ(found.results, (outcome_set{"1"}));
+  EXPECT_EQ(found.counts.deaths, 2U);
+}
+
+// Views of who is alive differ: a host may hear of a death from another one first.
+TEST(hosts, each_survivor_learns_of_a_death_at_its_own_time) {
+  const code dies = [](words& w) {
+    die_before(1);
+    load(w.x);
+  };
+  const code tells = [](words& w) {
+    wait_for_death_of_host_0();
+    publish(w.y);
+  };
+  const code hears = [](words& w) {
+    while (refresh(w.y), load(w.y) == 0) the_machine().yield();
+    w.a = simulated().host_is_alive(0) ? 1 : 0;
+    wait_for_death_of_host_0();
+  };
+  for (const coherence mode : {coherence::full, coherence::none})
+    EXPECT_EQ(run(with(mode), order::sc, {dies, tells, hears}).results, (outcome_set{"0", "1"}));
+}
+
+TEST(hosts, all_threads_of_a_host_die_together_and_none_stores_later) {
+  const code dies = [](words& w) {
+    std::thread other([&w] {
+      for (;;) {
+        store(w.y, load(w.y) + 1);
+        the_machine().yield();
+      }
+    });
+    for (int i = 0; i < 20; ++i) store(w.x, load(w.x) + 1);
+    die_before(1);
+    load(w.x);
+    other.join();
+  };
+  const code reads = [](words& w) {
+    wait_for_death_of_host_0();
+    refresh(w.y);
+    const std::uint64_t before = load(w.y);
+    for (int i = 0; i < 200; ++i) the_machine().yield();
+    refresh(w.y);
+    w.a = load(w.y) == before ? 1 : 0;
+  };
+  for (const coherence mode : {coherence::full, coherence::none})
+    for (const order how : orders) EXPECT_EQ(run(with(mode), how, {dies, reads}).results, (outcome_set{"1"}));
+}
+
+struct stores_at_its_end {
+  std::uint64_t* word = nullptr;
+  ~stores_at_its_end() {
+    if (word != nullptr) *word = 7;
+  }
+};
+
+TEST(hosts, objects_of_dead_threads_are_not_destroyed) {
+  const code dies = [](words& w) {
+    std::thread inner([&w] {
+      thread_local stores_at_its_end last;
+      last.word = w.y;
+      die_before(1);
+      load(w.x);
+    });
+    inner.join();
+  };
+  const code reads = [](words& w) {
+    wait_for_death_of_host_0();
+    for (int i = 0; i < 50; ++i) the_machine().yield();
+    w.a = load(w.y);
+  };
+  for (const coherence mode : {coherence::full, coherence::none})
+    for (const order how : orders) EXPECT_EQ(run(with(mode), how, {dies, reads}).results, (outcome_set{"0"}));
+}
+
+// Dies at any event of the unlock: held, or free, and never both.
+TEST(hosts, a_lock_whose_holder_dies_in_unlock_is_inherited_or_free) {
+  const code dies = [](words& w) {
+    simulated medium;
+    static_cast<void>(lock_of(w).lock(medium));
+    die_before(1 + the_machine().accesses() % 6);
+    lock_of(w).unlock(medium);
+    for (int i = 0; i < 9; ++i) store(w.y);
+  };
+  const code takes = [](words& w) {
+    simulated medium;
+    wait_for_death_of_host_0();
+    w.a = lock_of(w).lock(medium) == pod::acquired::inherited ? 1 : 0;
+    lock_of(w).unlock(medium);
+    w.b = lock_of(w).lock(medium) == pod::acquired::inherited ? 1 : 0;
+  };
+  for (const coherence mode : {coherence::full, coherence::none})
+    for (const order how : orders) EXPECT_EQ(run(with(mode), how, {dies, takes}).results, (outcome_set{"00", "10"}));
+}
+
+// The second dies as it repairs what the first has left; the third inherits from it.
+TEST(hosts, a_lock_is_inherited_from_one_that_inherited_it) {
+  const code dies = [](words& w) {
+    simulated medium;
+    static_cast<void>(lock_of(w).lock(medium));
+    die_before(1);
+    store(w.x);
+  };
+  const code dies_in_repair = [](words& w) {
+    simulated medium;
+    wait_for_death_of_host_0();
+    w.a = lock_of(w).lock(medium) == pod::acquired::inherited ? 1 : 0;
+    die_before(2);
+    publish(w.x);
+  };
+  const code repairs = [](words& w) {
+    simulated medium;
+    while (simulated().host_is_alive(0) || simulated().host_is_alive(1)) the_machine().yield();
+    w.b = lock_of(w).lock(medium) == pod::acquired::inherited ? 1 : 0;
+    lock_of(w).unlock(medium);
+    w.c = lock_of(w).read_begin(medium).has_value() ? 1 : 0;
+  };
+  for (const coherence mode : {coherence::full, coherence::none})
+    EXPECT_EQ(run(with(mode), order::sc, {dies, dies_in_repair, repairs}).results, (outcome_set{"111"}));
 }
 
 TEST(hosts, the_story_names_the_death_and_what_was_lost) {
