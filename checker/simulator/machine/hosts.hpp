@@ -49,7 +49,7 @@ struct one_death {
 
   unsigned host = 0;
   std::uint64_t access = 0;  // it dies before so many of its events, from 1; 0: it does not
-  std::uint64_t choice = 0;  // of what the device gets of its dirty lines; below the number of choices
+  std::uint64_t choice = 0;  // number of what the device gets of its dirty lines, from 0 on
 };
 
 struct host_options {
@@ -97,7 +97,7 @@ struct host_counts {
   std::uint64_t misses = 0;  // loads that missed a store of another host: stale ones, and those of before a write-back
   std::uint64_t deaths = 0;
   std::uint64_t lost_stores = 0;  // stores that deaths lost
-  // Of a search of every death:
+  // Counts of a search of every death:
   std::array<std::uint64_t, 9> events{};  // by host, where none dies
   std::uint64_t tried = 0;                // events before which a host died with each choice
   std::uint64_t divided = 0;              // those of them that had more choices than were tried
@@ -314,7 +314,7 @@ class hosts {
   std::array<std::uint64_t, most> events_of_{};  // by host
   std::array<doomed, most> dooms_{};             // by host
   std::uint64_t choices_ = 1;
-  std::uint64_t choice_ = 0;  // what is left of the one that a death is to have
+  std::uint64_t choice_ = 0;  // remainder of the planned choice, behind those of earlier lines
   // By host, and by the one that looks: at this many events; 0: it is alive.
   std::array<std::array<std::uint64_t, most>, most> known_dead_at_{};
   std::vector<host_death> deaths_;
