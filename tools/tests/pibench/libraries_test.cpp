@@ -185,7 +185,7 @@ TEST_P(libraries, refuse_what_they_cannot_open) {
   EXPECT_NE(refusal(pool_at(folder_.file("no/folder"))).find("check that the folder exists"), std::string::npos);
   const std::string long_name = folder_.file(std::string(300, 'a'));
   EXPECT_EQ(refusal(pool_at(long_name)),
-            "cannot reach pool " + long_name + ": File name too long; check the path and its permissions");
+            "cannot reach pool " + long_name + ": File name too long; give a shorter name");
   options.pool_size = 4096;
   EXPECT_NE(refusal(options).find("use at least"), std::string::npos);
   options.pool_path = folder_.file("text");
