@@ -141,7 +141,8 @@ TEST(Emulated, WhatTheCacheHoldsIsNotCharged) {
   EXPECT_LE(m.emulation().charged, charged + 1);
 }
 
-// The search for lines in the model's cache takes time, too: a tree of large nodes has many, whose device has none.
+// The search for lines in the model's cache takes time, too: a tree of large nodes has many, whose device has none. It
+// passes while the device is waited for; on some CPUs it takes longer than that.
 TEST(Emulated, TheSearchOfTheModelledCacheTakesNoTimeOfTheIndex) {
   lines memory;
   constexpr std::size_t cached_lines = 1 << 13;
@@ -154,12 +155,16 @@ TEST(Emulated, TheSearchOfTheModelledCacheTakesNoTimeOfTheIndex) {
     const auto miss = [&](std::size_t i) {
       m.annotate_read(memory[cached_lines + i % (line_count - cached_lines)], 64);
     };
-    const double alone = best_ns(m, miss);
-    const double beside = best_ns(m, [&](std::size_t i) {
+    const auto hits = [&](std::size_t i) {
       for (std::size_t node = 0; node < 40; ++node) m.annotate_read(memory[(i + 11 * node) * 8 % cached_lines], 512);
+    };
+    const double alone = best_ns(m, miss);
+    const double search = best_ns(m, hits);
+    const double beside = best_ns(m, [&](std::size_t i) {
+      hits(i);
       miss(~i);
     });
-    ratio = beside / alone;
+    ratio = beside / std::max(alone, search);
   }
   std::sort(ratios.begin(), ratios.end());
   EXPECT_LT(ratios[2], 1.15) << ratios[0] << " to " << ratios[4];
