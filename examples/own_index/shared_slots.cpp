@@ -69,8 +69,8 @@ void publish([[maybe_unused]] const slot& s) {
 #endif
 }
 
-// One thread of all hosts holds the lock of a bucket. A holder that died leaves nothing to repair: each prefix
-// of a change's stores is a bucket that is valid.
+// One thread of all hosts holds the lock of a bucket. A holder that died leaves nothing to repair: the
+// bucket is valid behind each prefix of a change's stores.
 class held {
  public:
   explicit held(lock& l) : lock_(l) {

@@ -25,7 +25,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,23 +42,13 @@ enum class stale_lines : std::uint8_t {
   loaded,  // only those that the host has loaded since it invalidated them
 };
 
-// A death of a replay, or of a search of all of them.
-struct one_death {
-  static constexpr std::uint64_t most_choices = 64;  // that are tried of one death
-
-  unsigned host = 0;
-  std::uint64_t access = 0;  // it dies before so many of its events, from 1; 0: it does not
-  std::uint64_t choice = 0;  // number of what the device gets of its dirty lines, from 0 on
-};
-
 struct host_options {
   unsigned hosts = 2;  // at most `hosts::most`
   simulator::coherence coherence = simulator::coherence::full;
   std::size_t coherent_bytes = std::size_t{64} << 10;  // for `partial`: whole lines from the start of the memory
   stale_lines stale = stale_lines::any;
-  bool sfence_invalidates = false;   // an sfence orders later loads behind invalidations, which x86 does not promise
-  unsigned deaths = 0;               // at most so many hosts die in a run; fewer than there are
-  std::optional<one_death> death{};  // in their place
+  bool sfence_invalidates = false;  // an sfence orders later loads behind invalidations, which x86 does not promise
+  unsigned deaths = 0;              // at most so many hosts die in a run; fewer than there are
   std::uint64_t seed = 1;
   // So many loads may miss a store of another host; from then on each one is coherent.
   std::uint64_t most_misses = ~std::uint64_t{0};
@@ -73,13 +62,7 @@ enum class shared_event : std::uint8_t {
 };
 
 // When a host dies: at its n-th event from now on, counted from 1.
-enum class death_moment : std::uint8_t {
-  before_event,
-  behind_lock_word,
-  before_publication,
-  behind_answer,  // an operation has returned while stores of the host are in its caches alone: those of another thread
-  behind_news,    // n events behind the first look by which it knows of another death: as it repairs what that one left
-};
+enum class death_moment : std::uint8_t { before_event, behind_lock_word, before_publication };
 
 // A line that a thread has invalidated, until its next mfence. A prefetch may load it again in between.
 struct invalidated_line {
@@ -97,10 +80,6 @@ struct host_counts {
   std::uint64_t misses = 0;  // loads that missed a store of another host: stale ones, and those of before a write-back
   std::uint64_t deaths = 0;
   std::uint64_t lost_stores = 0;  // stores that deaths lost
-  // Counts of a search of every death:
-  std::array<std::uint64_t, 9> events{};  // by host, where none dies
-  std::uint64_t tried = 0;                // events before which a host died with each choice
-  std::uint64_t divided = 0;              // those of them that had more choices than were tried
 
   host_counts& operator+=(const host_counts& other) noexcept {
     stale_loads += other.stale_loads;
@@ -110,9 +89,6 @@ struct host_counts {
     misses += other.misses;
     deaths += other.deaths;
     lost_stores += other.lost_stores;
-    for (std::size_t h = 0; h < events.size(); ++h) events[h] += other.events[h];
-    tried += other.tried;
-    divided += other.divided;
     return *this;
   }
 };
@@ -206,23 +182,18 @@ class hosts {
   void doom(unsigned host, death_moment when, std::uint64_t number) noexcept { dooms_[host] = {when, number}; }
   // Those who have not died by now do not.
   void spare_all() noexcept { dooms_.fill({}); }
-  // An operation has returned on the shown host.
-  void answered() noexcept;
   // The shown host is about to do this to the memory. True: it dies before.
   [[nodiscard]] bool dies_before(shared_event what) noexcept;
-  // So many events it had, from the first on.
-  [[nodiscard]] std::uint64_t events_of(unsigned host) const noexcept { return events_of_[host]; }
-  // From now on, events are counted, and the death of the options is to come.
-  void begin_deaths() noexcept;
-  // What the device may have got of the last host that died: so many choices, also if more than can be told apart.
-  [[nodiscard]] std::uint64_t choices() const noexcept { return choices_; }
   // The shown host dies; its threads do nothing any more. Memory then holds bytes of no host, until `show`.
   // REQUIRES: memory holds no store that waits in a store buffer.
   void die(const void* caller);
   [[nodiscard]] bool is_dead(unsigned host) const noexcept { return known_dead_at_[host][0] != 0; }
   // What the shown host knows: true for some time behind a death, which others may know before. Each look takes some of
   // that time.
-  [[nodiscard]] bool seems_alive(unsigned host) noexcept;
+  [[nodiscard]] bool seems_alive(unsigned host) noexcept {
+    ++events_;
+    return !is_dead(host) || events_ < known_dead_at_[host][shown_];
+  }
   // Called at each death with the host.
   std::function<void(unsigned)> on_death;
 
@@ -286,10 +257,6 @@ class hosts {
   void write_back(shared_line& line, unsigned host, std::size_t stores);
   void arrive(shared_line& line, unsigned host);
   void add_version(shared_line& line, const line_words& words, unsigned host, const void* caller);
-  [[nodiscard]] std::vector<std::uint32_t> dirty_coherent_lines() const;
-  [[nodiscard]] bool is_dirty() const noexcept;
-  void count_choices() noexcept;
-  [[nodiscard]] std::size_t choose(std::size_t choices) noexcept;
   [[nodiscard]] std::size_t stores_that_arrive(std::size_t count) noexcept;
   void lose_copy(shared_line& line, host_death& death);
   void lose_coherent_stores(host_death& death);
@@ -310,11 +277,8 @@ class hosts {
   std::uint64_t one_in_writes_back_ = 0;
   host_counts counts_;
   missed_store last_miss_;
-  std::uint64_t events_ = 0;                     // in all hosts
-  std::array<std::uint64_t, most> events_of_{};  // by host
-  std::array<doomed, most> dooms_{};             // by host
-  std::uint64_t choices_ = 1;
-  std::uint64_t choice_ = 0;  // remainder of the planned choice, behind those of earlier lines
+  std::uint64_t events_ = 0;          // in all hosts
+  std::array<doomed, most> dooms_{};  // by host
   // By host, and by the one that looks: at this many events; 0: it is alive.
   std::array<std::array<std::uint64_t, most>, most> known_dead_at_{};
   std::vector<host_death> deaths_;

@@ -515,13 +515,14 @@ TEST(hosts, a_host_dies_behind_a_lock_word_or_before_it_publishes) {
   }
 }
 
+void die_with_the_lock(words& w) {
+  simulated medium;
+  static_cast<void>(lock_of(w).lock(medium));
+  die_before(1);
+  store(w.x);
+}
+
 TEST(hosts, a_lock_of_the_dead_is_inherited_once_and_readers_are_told) {
-  const code dies_inside = [](words& w) {
-    simulated medium;
-    static_cast<void>(lock_of(w).lock(medium));
-    die_before(1);
-    store(w.x);
-  };
   const code inherits = [](words& w) {
     simulated medium;
     wait_for_death_of_host_0();
@@ -534,7 +535,7 @@ TEST(hosts, a_lock_of_the_dead_is_inherited_once_and_readers_are_told) {
   };
   for (const coherence mode : {coherence::full, coherence::none})
     for (const order how : orders)
-      EXPECT_EQ(run(with(mode), how, {dies_inside, inherits}).results, (outcome_set{"101"}));
+      EXPECT_EQ(run(with(mode), how, {die_with_the_lock, inherits}).results, (outcome_set{"101"}));
 }
 
 TEST(hosts, lines_of_the_dead_are_lost_independently_of_each_other) {
@@ -682,12 +683,6 @@ TEST(hosts, a_lock_whose_holder_dies_in_unlock_is_inherited_or_free) {
 
 // The second dies as it repairs what the first has left; the third inherits from it.
 TEST(hosts, a_lock_is_inherited_from_one_that_inherited_it) {
-  const code dies = [](words& w) {
-    simulated medium;
-    static_cast<void>(lock_of(w).lock(medium));
-    die_before(1);
-    store(w.x);
-  };
   const code dies_in_repair = [](words& w) {
     simulated medium;
     wait_for_death_of_host_0();
@@ -703,7 +698,7 @@ TEST(hosts, a_lock_is_inherited_from_one_that_inherited_it) {
     w.c = lock_of(w).read_begin(medium).has_value() ? 1 : 0;
   };
   for (const coherence mode : {coherence::full, coherence::none})
-    EXPECT_EQ(run(with(mode), order::sc, {dies, dies_in_repair, repairs}).results, (outcome_set{"111"}));
+    EXPECT_EQ(run(with(mode), order::sc, {die_with_the_lock, dies_in_repair, repairs}).results, (outcome_set{"111"}));
 }
 
 TEST(hosts, the_story_names_the_death_and_what_was_lost) {
