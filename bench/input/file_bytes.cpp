@@ -29,10 +29,15 @@ int opened_fifo(const char* file, const std::string& path) {
   struct ::pollfd fifo {
     descriptor, POLLIN, 0
   };
-  if (::poll(&fifo, 1, a_second) == 0) {
+  const auto wait = [&fifo](int ms) {
+    int ready = 0;
+    do ready = ::poll(&fifo, 1, ms);
+    while (ready < 0 && errno == EINTR);
+    return ready;
+  };
+  if (wait(a_second) == 0) {
     std::fprintf(stderr, "pmlab: waiting for a program that writes to %s\n", path.c_str());
-    while (::poll(&fifo, 1, for_ever) < 0 && errno == EINTR) {
-    }
+    wait(for_ever);
   }
   ::fcntl(descriptor, F_SETFL, O_RDONLY);
   return descriptor;
