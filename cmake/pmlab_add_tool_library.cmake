@@ -11,6 +11,7 @@ function(pmlab_add_tool_library name)
   cmake_parse_arguments(PARSE_ARGV 1 given "" "" "SOURCES;DIFFERS;PUBLIC;PRIVATE")
   add_library(${name}_objects OBJECT ${given_SOURCES})
   target_link_libraries(${name}_objects PRIVATE ${given_PUBLIC} ${given_PRIVATE} pmlab_options)
+  pmlab_one_unit(${name}_objects)
 
   add_library(${name} STATIC $<TARGET_OBJECTS:${name}_objects> ${given_DIFFERS})
   target_link_libraries(${name} PUBLIC ${given_PUBLIC} PRIVATE ${given_PRIVATE} pmlab_options)

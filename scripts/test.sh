@@ -82,10 +82,17 @@ sanitized() {
 step_asan() { sanitized asan-ubsan asan address,undefined "${sanitized_tests[@]}"; }
 step_tsan() { sanitized tsan tsan thread "${thread_sanitized_tests[@]}"; }
 
+# The commands that compile each source by itself: build/release has many as one. Nothing else is built there.
+with_each_source() {
+  (cd "$root" && cmake --preset release -B build/sources -DPMLAB_ONE_UNIT=OFF -DCMAKE_EXPORT_COMPILE_COMMANDS=ON &&
+    cmake --build build/sources --target pmlab_support_objects_build_info) >&2
+}
+
 # Every source with the second compiler, by the commands of the first one's build.
 step_clang() {
   need clang++-14
-  "$scripts/each_source" --build "$root/build/release" --jobs "$jobs" -- \
+  with_each_source
+  "$scripts/each_source" --build "$root/build/sources" --jobs "$jobs" -- \
     clang++-14 -fsyntax-only -Werror -Wno-unknown-warning-option
 }
 
@@ -103,7 +110,8 @@ step_api() {
 # headers. So do the indexes in the benchmark, which verification has with fewer media.
 tidied() {
   need clang-tidy-14
-  "$scripts/each_source" --build "$root/build/release" --jobs "$jobs" --tool --without tests \
+  with_each_source
+  "$scripts/each_source" --build "$root/build/sources" --jobs "$jobs" --tool --without tests \
     --without offered -- clang-tidy-14 --quiet "--checks=$1"
 }
 # Two thirds of clang-tidy's time are the static analyzer and two checks.

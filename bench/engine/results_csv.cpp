@@ -15,7 +15,7 @@ namespace pmlab::bench {
 namespace {
 
 // RFC 4180: a field with a comma, a quote or a line's end is quoted, with inner quotes doubled.
-std::string quoted(std::string_view text) {
+std::string csv_field(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
   std::string all = "\"";
   for (const char c : text) all += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -35,10 +35,10 @@ std::vector<named_field> fields_of(const phase_result& r) {
     return number(static_cast<double>(r.modules->counts[kind]) / static_cast<double>(r.operations));
   };
   const latency_summary& l = r.latency;
-  return {{"index", quoted(r.index)},
-          {"medium", quoted(r.medium)},
+  return {{"index", csv_field(r.index)},
+          {"medium", csv_field(r.medium)},
           {"threads", number(r.threads)},
-          {"phase", quoted(r.phase)},
+          {"phase", csv_field(r.phase)},
           {"repeat", number(r.repeat)},
           {"operations", number(r.operations)},
           {"seconds", number(r.seconds)},
@@ -67,7 +67,7 @@ std::vector<named_field> fields_of(const phase_result& r) {
           {"dram_bytes_per_key", r.space ? number(r.space->dram) : ""},
           {"entries", number(r.entries)},
           {"wrong_answers", r.wrong ? number(*r.wrong) : ""},
-          {"invalid", quoted(r.invalid)}};
+          {"invalid", csv_field(r.invalid)}};
 }
 
 std::string line_of(const std::vector<named_field>& fields, bool names) {

@@ -9,7 +9,7 @@
 namespace pmlab::input {
 namespace {
 
-constexpr std::size_t buffer_bytes = 256 << 10;
+constexpr std::size_t line_buffer_bytes = 256 << 10;
 constexpr const char* is_it_meant = "check that it is the file that is meant, and make it or copy it again";
 
 char separator_of(std::string_view start) noexcept {
@@ -26,7 +26,7 @@ text_lines::text_lines(std::string path, std::string what)
     : text_lines(input_bytes(std::move(path), std::move(what))) {}
 
 text_lines::text_lines(input_bytes bytes)
-    : bytes_(std::move(bytes)), separator_(separator_of(bytes_.start())), buffer_(new char[buffer_bytes]) {
+    : bytes_(std::move(bytes)), separator_(separator_of(bytes_.start())), buffer_(new char[line_buffer_bytes]) {
   const std::size_t mark = byte_order_mark(bytes_.start(), bytes_.name());
   if (mark == 0) return;
   fill();
@@ -43,7 +43,7 @@ bool text_lines::next(std::string_view& line) {
     const std::size_t size = is_end ? static_cast<std::size_t>(static_cast<const char*>(found) - start) : unread;
     check({start + searched, size - searched}, passed_ + size);
     searched = size;
-    if (is_end || size == buffer_bytes) {
+    if (is_end || size == line_buffer_bytes) {
       ended_ = is_end;
       take(line, size, is_end ? 1 : 0);
       passed_ = is_end ? 0 : passed_ + size;
@@ -92,7 +92,7 @@ bool text_lines::fill() {
     end_ -= begin_;
     begin_ = 0;
   }
-  const std::size_t count = bytes_.read(buffer_.get() + end_, buffer_bytes - end_);
+  const std::size_t count = bytes_.read(buffer_.get() + end_, line_buffer_bytes - end_);
   end_ += count;
   return count > 0;
 }

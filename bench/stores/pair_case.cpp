@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 12> phases{"load",   "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e",
                                                   "ycsb-f", "insert", "update", "read",   "erase",  "open"};
 
-pair_phase phase_of(const std::string& word) {
+pair_phase pair_phase_of(const std::string& word) {
   if (std::ranges::find(phases, word) == phases.end())
     throw error(fmt::format("there is no phase '{}' of key-value stores", word),
                 fmt::format("did you mean {}? The phases are {}", nearest(word, phases), fmt::join(phases, ", ")));
@@ -43,7 +43,7 @@ double pair_phase::insert_share() const noexcept {
   return kind == pair_phase_kind::mix ? mix[workload::operation_kind::insert] : 0;
 }
 
-std::vector<pair_phase> parse_pair_phases(const std::string& list) { return bench::list_of(list, phase_of); }
+std::vector<pair_phase> parse_pair_phases(const std::string& list) { return bench::list_of(list, pair_phase_of); }
 
 std::vector<pair_order> parse_pair_orders(const std::string& list) {
   return orders_among(std::array{order::random, order::sequential, order::uniform, order::zipfian}, list, " of keys",

@@ -13,7 +13,7 @@
 namespace pmlab::store_bench {
 namespace {
 
-constexpr unsigned load_depth = 8;
+constexpr unsigned pair_load_depth = 8;
 
 // The kind of steps that load, unmeasured. Their weights are operations.
 constexpr std::string_view loading = "loading";
@@ -50,7 +50,7 @@ class pair_run final : public store_run<pair_run_options, pair_contestant, pair_
   }
   // Puts the records that are not there.
   void load_missing(pair_contestant& s, std::size_t value_bytes) {
-    const pair_case all{{pair_phase_kind::load, "loading"}, pair_order::random, value_bytes, load_depth};
+    const pair_case all{{pair_phase_kind::load, "loading"}, pair_order::random, value_bytes, pair_load_depth};
     static_cast<void>(run_threads(s, all, {}, next_seed(s, text_of(all))));
     settle_all(s);
   }
@@ -87,7 +87,7 @@ class pair_run final : public store_run<pair_run_options, pair_contestant, pair_
   // Before its records go, too.
   void check_at_end(pair_contestant& s) override {
     const pair_case all{
-        {pair_phase_kind::check, "check"}, pair_order::sequential, pair_ledger::least_value, load_depth};
+        {pair_phase_kind::check, "check"}, pair_order::sequential, pair_ledger::least_value, pair_load_depth};
     check_with(s, weight_of_records(), options_.records, [&] { return run_threads(s, all, {}, 0); });
   }
 };

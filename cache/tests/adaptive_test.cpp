@@ -9,7 +9,7 @@
 #include "cache/tests/wrapped_index.hpp"
 #include "support/operations.hpp"
 
-namespace pmlab::tests {
+namespace pmlab::tests::adaptive_test {
 namespace {
 
 using cache::mode;
@@ -191,4 +191,4 @@ TEST_F(adaptive, takes_a_helper_where_misses_are_many) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::adaptive_test

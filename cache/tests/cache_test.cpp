@@ -23,7 +23,7 @@
 #include "support/history.hpp"
 #include "support/watchdog.hpp"
 
-namespace pmlab::tests {
+namespace pmlab::tests::cache_test {
 namespace {
 
 using cache::capacity;
@@ -323,4 +323,4 @@ TEST(cache, an_index_that_throws_leaves_the_cache_usable) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::cache_test

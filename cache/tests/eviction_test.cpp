@@ -14,7 +14,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pmlab::tests {
+namespace pmlab::tests::eviction_test {
 namespace {
 
 using cached = cache::async_cache<indexes::cceh<media::dram>, cache::chosen_eviction>;
@@ -117,4 +117,4 @@ TEST(eviction, clock_is_near_lru) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::eviction_test

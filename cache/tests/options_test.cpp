@@ -10,7 +10,7 @@
 
 #include "support/message_of.hpp"
 
-namespace pmlab::tests {
+namespace pmlab::tests::options_test {
 namespace {
 
 TEST(spec, a_name_alone_is_a_specification) {
@@ -83,4 +83,4 @@ TEST(options, mistakes_name_what_is_meant) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::options_test

@@ -43,13 +43,13 @@ child_board& board_of_child() {
 
 child_text& text_of_child() { return board_of_child().text; }
 
-[[noreturn]] void end_child(const std::string& wrong) {
+[[noreturn]] void end_recovery(const std::string& wrong) {
   text_of_child().put(wrong);
   ::_exit(0);
 }
 
 // Not everything below is safe in a signal handler: what is known for sure is on the board first.
-void on_fault(int signal, siginfo_t* /*info*/, void* context) {
+void on_fault_in_recovery(int signal, siginfo_t* /*info*/, void* context) {
   ::signal(signal, SIG_DFL);
   constexpr unsigned longest = 5;  // s
   ::alarm(longest);
@@ -57,7 +57,7 @@ void on_fault(int signal, siginfo_t* /*info*/, void* context) {
   text_of_child().put(text);
   board_of_child().faulted = true;
   const auto* const at = reinterpret_cast<const void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
-  end_child(text + " at " + simulator::code_address(simulator::callers_of_interrupted(at)));
+  end_recovery(text + " at " + simulator::code_address(simulator::callers_of_interrupted(at)));
 }
 
 void recover_from(simulator::persistent_memory& memory, std::span<const std::uint32_t> choice,
@@ -66,14 +66,14 @@ void recover_from(simulator::persistent_memory& memory, std::span<const std::uin
   simulator::machine& machine = simulator::the_machine();
   machine.on_violation = [](const std::string& what) {
     const bool never_ends = what.starts_with("no end after") || what.starts_with("deadlock");
-    end_child(
+    end_recovery(
         (never_ends ? "recovery, or an operation after it, hangs: " : "during recovery, or an operation after it: ") +
         what);
   };
   for (const int fatal : {SIGALRM, SIGPROF}) ::signal(fatal, SIG_DFL);
   struct sigaction action {};
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;  // the stack is the parent's (watch_over_child)
-  action.sa_sigaction = on_fault;
+  action.sa_sigaction = on_fault_in_recovery;
   for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) ::sigaction(fatal, &action, nullptr);
   ::alarm(waiting_patience);
   const itimerval computing{{}, {computing_patience, 0}};
@@ -91,7 +91,7 @@ void recover_from(simulator::persistent_memory& memory, std::span<const std::uin
   } catch (const std::exception& e) {
     wrong = std::string("recovery, or an operation after it, throws: ") + thrown_text(e);
   }
-  end_child(wrong);
+  end_recovery(wrong);
 }
 
 }  // namespace

@@ -7,8 +7,6 @@
 namespace pmlab::verify {
 namespace {
 
-std::string in_words(const key_state& state) { return to_string(answer{{}, state}); }
-
 bool is_change(const answer& a) {
   using indexes::outcome;
   return a.changed == outcome::inserted || a.changed == outcome::updated || a.changed == outcome::erased;

@@ -14,8 +14,6 @@ namespace {
 constexpr std::size_t many_keys = 500;
 constexpr std::size_t sample = 8;
 
-std::string in_words(const key_state& state) { return to_string(answer{{}, state}); }
-
 std::string wrong_blocks(std::uint64_t held, std::uint64_t allocated) {
   return "the index holds " + std::to_string(held) + " bytes, and " + std::to_string(allocated) +
          " are allocated: leaked, or freed while in use";

@@ -157,15 +157,15 @@ const std::string& served_path() {
   return path;
 }
 
-bool goes_on = false;
+bool is_going_on = false;
 
 std::unique_ptr<target> open_running() {
   simulator::machine& machine = simulator::the_machine();
   machine.quietly([&] {
-    if (!goes_on) std::remove(served_path().c_str());
+    if (!is_going_on) std::remove(served_path().c_str());
     simulator::serve_file(served_path(), machine.memory());
   });
-  const pibench::library& copy = goes_on ? loaded()->going_on : loaded()->running;
+  const pibench::library& copy = is_going_on ? loaded()->going_on : loaded()->running;
   return std::make_unique<library_target>(copy, served_path(), loaded()->pool_bytes, false);
 }
 
@@ -214,8 +214,8 @@ void open_library_on_hosts(unsigned hosts) {
 }
 
 void go_on_from(simulator::persistent_memory* memory) {
-  goes_on = memory != nullptr;
-  if (goes_on) simulator::serve_file(served_path(), memory);
+  is_going_on = memory != nullptr;
+  if (is_going_on) simulator::serve_file(served_path(), memory);
 }
 
 const reached_code* code_of(const subject& kind) { return &kind == &library_kind() ? loaded()->code.get() : nullptr; }

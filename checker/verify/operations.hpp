@@ -73,6 +73,8 @@ using contents = std::map<std::uint64_t, std::uint64_t>;
 // The state of one key: absent, or a value.
 using key_state = std::optional<std::uint64_t>;
 
+[[nodiscard]] inline std::string in_words(const key_state& state) { return to_string(answer{{}, state}); }
+
 // Stands for a value, where it is of no matter.
 inline constexpr std::uint64_t met = 1;
 

@@ -281,7 +281,7 @@ namespace {
 
 using namespace pmlab;
 
-constexpr std::uint64_t pool_bytes = media::pmem::least_pool_bytes;
+constexpr std::uint64_t small_pool_bytes = media::pmem::least_pool_bytes;
 
 class power_failure : public testing::Test {
  protected:
@@ -306,7 +306,7 @@ class power_failure : public testing::Test {
     happened.replay(shown(), [&](std::size_t acknowledged, const std::string& state) {
       if (!loss.empty()) return;
       try {
-        media::pmem medium(shown() + "/pool", {.create_bytes = pool_bytes});
+        media::pmem medium(shown() + "/pool", {.create_bytes = small_pool_bytes});
         const std::uint64_t found = medium.named_root("a", "tree", 1).word->load();
         if (found != acknowledged && found != acknowledged + 1)
           loss = std::to_string(found) + " instead of " + std::to_string(acknowledged) + state;
@@ -336,7 +336,7 @@ TEST_F(power_failure, A1_at_any_call_takes_nothing_of_a_new_pool) {
   std::ofstream(path() + ".unfinished") << "what a crash left";
   recorder calls(folder());
   {
-    media::pmem medium(path(), {.create_bytes = pool_bytes});
+    media::pmem medium(path(), {.create_bytes = small_pool_bytes});
     publish(medium, 1, calls);
     publish(medium, 2, calls);
   }
@@ -351,7 +351,7 @@ TEST_F(power_failure, A1_at_any_call_takes_nothing_of_a_new_pool) {
 TEST_F(power_failure, A1_takes_nothing_of_a_pool_whose_name_its_maker_did_not_sync) {
   recorder calls(folder());
   folder_sync_fails = true;
-  EXPECT_THROW(media::pmem(path(), {.create_bytes = pool_bytes}), error);
+  EXPECT_THROW(media::pmem(path(), {.create_bytes = small_pool_bytes}), error);
   EXPECT_FALSE(folder_sync_fails);
   {
     media::pmem medium(path());
@@ -364,7 +364,7 @@ TEST_F(power_failure, A1_takes_nothing_of_a_pool_whose_name_its_maker_did_not_sy
 TEST_F(power_failure, A1_takes_nothing_of_such_a_pool_that_is_opened_by_a_link) {
   recorder calls(folder());
   folder_sync_fails = true;
-  EXPECT_THROW(media::pmem(path(), {.create_bytes = pool_bytes}), error);
+  EXPECT_THROW(media::pmem(path(), {.create_bytes = small_pool_bytes}), error);
   const std::string link = scratch_.file("link");
   fs::create_symlink(path(), link);
   {

@@ -1,6 +1,7 @@
 // A case: the names of its fields, and their consistency.
 #include "microbench/memory/case.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/media/lines.hpp>
 #include "microbench/memory/places.hpp"
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 namespace pmlab::microbench {
 namespace {
 
-constexpr std::uint64_t line_bytes = 64;
 constexpr std::uint64_t most_access_bytes = std::uint64_t{16} << 20;
 
 [[noreturn]] void refuse(const std::string& place, std::string_view key, const std::string& why,
@@ -21,12 +21,13 @@ constexpr std::uint64_t most_access_bytes = std::uint64_t{16} << 20;
 void check_sizes(const bench_case& c, const std::string& place) {
   const std::uint64_t bytes = c.access_bytes;
   const bool small = bytes == 8 || bytes == 16 || bytes == 32;
-  if (!small && (bytes == 0 || bytes % line_bytes != 0 || bytes > most_access_bytes))
+  if (!small && (bytes == 0 || bytes % media::cache_line_bytes != 0 || bytes > most_access_bytes))
     refuse(place, "access_bytes", fmt::format("is {}", bytes), "give 8, 16, 32, or a multiple of 64 up to 16M");
   if (c.align_bytes != 0 && (c.align_bytes < bytes + c.offset_bytes || c.align_bytes % 8 != 0))
     refuse(place, "align_bytes", fmt::format("is {}", c.align_bytes),
            "give a multiple of 8 that has room for access_bytes and offset_bytes, or leave it out");
-  if (c.offset_bytes >= line_bytes) refuse(place, "offset_bytes", fmt::format("is {}", c.offset_bytes), "give 0 to 63");
+  if (c.offset_bytes >= media::cache_line_bytes)
+    refuse(place, "offset_bytes", fmt::format("is {}", c.offset_bytes), "give 0 to 63");
   const std::uint64_t distance =
       c.pattern == pattern_kind::strided ? c.stride_bytes : std::max(c.align_bytes, bytes + c.offset_bytes);
   if (c.pattern == pattern_kind::strided && c.stride_bytes < bytes)
@@ -47,11 +48,11 @@ void check_sizes(const bench_case& c, const std::string& place) {
 
 void check_stores(const bench_case& c, const std::string& place) {
   if (!c.stores()) return;
-  if (c.store == store_kind::movdir64b && (c.access_bytes % line_bytes != 0 || c.offset_bytes != 0))
+  if (c.store == store_kind::movdir64b && (c.access_bytes % media::cache_line_bytes != 0 || c.offset_bytes != 0))
     refuse(place, "store", "is movdir64b, which stores whole lines", "give access_bytes a multiple of 64, no offset");
   const std::uint64_t fence = c.fence_bytes;
   if (fence == fence_never || fence == fence_each_access) return;
-  const bool part = fence < c.access_bytes && c.access_bytes % fence == 0 && fence % line_bytes == 0;
+  const bool part = fence < c.access_bytes && c.access_bytes % fence == 0 && fence % media::cache_line_bytes == 0;
   if (!part && fence % c.access_bytes != 0)
     refuse(place, "fence", fmt::format("is {}", fence),
            "give never, each, a multiple of access_bytes, or a multiple of 64 that divides it");

@@ -24,7 +24,6 @@
 namespace pmlab::microbench {
 namespace {
 
-constexpr double picoseconds_per_ns = 1000;
 constexpr double bytes_per_gib = 1073741824;
 
 // Simulated threads do not begin at the same time: waking them takes some. All are ready this long after the last one

@@ -9,8 +9,6 @@
 namespace pmlab::microbench {
 namespace {
 
-constexpr double picoseconds_per_ns = 1000;
-
 double sum_of(std::span<const std::uint64_t> values) {
   return std::accumulate(values.begin(), values.end(), 0.0,
                          [](double sum, std::uint64_t v) { return sum + static_cast<double>(v); });

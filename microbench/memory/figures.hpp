@@ -9,6 +9,8 @@
 
 namespace pmlab::microbench {
 
+inline constexpr double picoseconds_per_ns = 1000;
+
 // The agreement of repetitions. Only the last `window` of them count: a disturbed one does not affect later ones.
 struct steadiness {
   double spread_percent = 0;  // (max - min) / median of the window

@@ -1,6 +1,7 @@
 // In which order places are accessed: tables of place numbers, and chains through memory.
 #include "microbench/memory/places.hpp"
 #include <pmlab/base/random.hpp>
+#include <pmlab/media/lines.hpp>
 #include "bench/workload/permutation.hpp"
 #include "bench/workload/zipfian.hpp"
 
@@ -11,8 +12,6 @@
 
 namespace pmlab::microbench {
 namespace {
-
-constexpr std::size_t line_bytes = 64;
 
 // Fisher and Yates: every order is as likely as any other.
 void shuffle(std::span<std::uint32_t> table, random_source& random) {
@@ -69,7 +68,8 @@ void link_chase(std::byte* start, std::uint64_t places, std::uint64_t distance, 
   // A shuffled list closed to a ring is one cycle, and every cycle is as likely as any other.
   for (std::uint64_t i = 0; i < places; ++i) {
     std::byte* const place = start + order[i] * distance;
-    for (std::uint64_t line = line_bytes; line < bytes; line += line_bytes) std::memset(place + line, 0, 8);
+    for (std::uint64_t line = media::cache_line_bytes; line < bytes; line += media::cache_line_bytes)
+      std::memset(place + line, 0, 8);
     const std::byte* const next = start + order[i + 1 == places ? 0 : i + 1] * distance;
     std::memcpy(place, static_cast<const void*>(&next), sizeof next);
   }

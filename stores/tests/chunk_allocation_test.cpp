@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::chunk_allocation_test {
 namespace {
 
 // Each block of this medium is an allocation.
@@ -374,4 +374,4 @@ TYPED_TEST(ChunkAllocations, a_write_does_not_wait_for_a_merge_that_has_no_memor
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::chunk_allocation_test

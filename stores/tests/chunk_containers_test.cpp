@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::chunk_containers_test {
 namespace {
 
 using on_blocks = records_in<stores::records_on_blocks, void>;
@@ -731,4 +731,4 @@ TEST(ChunkStoreOnBlocks, refuses_wrong_and_damaged_drives_by_name) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::chunk_containers_test

@@ -30,7 +30,7 @@
 #include <string>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::chunk_damage_test {
 namespace {
 
 using bytes = std::vector<std::byte>;
@@ -232,4 +232,4 @@ TEST(ChunkDamage, any_bit_of_the_header_of_a_drive_beside_records_in_memory) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::chunk_damage_test

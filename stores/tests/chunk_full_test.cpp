@@ -26,7 +26,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::chunk_full_test {
 namespace {
 
 template <class Records>
@@ -347,4 +347,4 @@ TYPED_TEST(ChunkFullByCopy, a_merge_that_fails_is_not_begun_again_for_the_same_w
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::chunk_full_test

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::chunk_overlap_test {
 namespace {
 
 constexpr std::uint32_t block = 4096;
@@ -197,4 +197,4 @@ TYPED_TEST(ChunkOverlap, a_chunk_is_read_as_of_one_moment) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::chunk_overlap_test

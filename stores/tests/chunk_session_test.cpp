@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::chunk_session_test {
 namespace {
 
 using bytes = std::vector<std::byte>;
@@ -485,4 +485,4 @@ TYPED_TEST(ChunkMoments, of_two_copies_that_were_both_used_are_an_error) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::chunk_session_test

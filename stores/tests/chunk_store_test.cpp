@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::chunk_store_test {
 namespace {
 
 // One set of seven records, which is that of one part of the chunks in 64.
@@ -603,4 +603,4 @@ TEST(ChunkQueue, takes_no_more_operations_than_its_depth) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::chunk_store_test

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::chunk_volumes_test {
 namespace {
 
 constexpr std::uint32_t block = 512;
@@ -245,4 +245,4 @@ TYPED_TEST(ChunkVolumes, handles_of_a_closed_store_and_of_another_one_are_refuse
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::chunk_volumes_test

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::index_region_test {
 namespace {
 
 namespace parts = stores::detail::chunk_store;
@@ -249,4 +249,4 @@ TEST(ChunkTable, has_a_few_bytes_for_each_chunk) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::index_region_test

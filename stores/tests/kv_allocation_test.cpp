@@ -23,7 +23,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pmlab::tests {
+namespace pmlab::tests::kv_allocation_test {
 namespace {
 
 using stores::kv_mode;
@@ -215,4 +215,4 @@ TEST(KvAllocations, ACacheCountsThePairsThatItHas) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::kv_allocation_test

@@ -22,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::kv_cache_test {
 namespace {
 
 using stores::kv_mode;
@@ -325,4 +325,4 @@ TEST(KvCache, refuses_impossible_options_by_name) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::kv_cache_test

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::kv_damage_test {
 namespace {
 
 namespace layout = stores::detail::kv_ssd;
@@ -931,4 +931,4 @@ TEST(KvFlippedBits, of_a_word_of_the_index_are_named_when_it_leads_into_the_writ
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::kv_damage_test

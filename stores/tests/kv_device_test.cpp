@@ -31,7 +31,7 @@
 #include <thread>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::kv_device_test {
 namespace {
 
 using stores::kv_mode;
@@ -1334,4 +1334,4 @@ TEST(KvDevice, refuses_a_flash_that_is_not_its_own) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::kv_device_test

@@ -23,7 +23,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pmlab::tests {
+namespace pmlab::tests::kv_full_test {
 namespace {
 
 using stores::kv_outcome;
@@ -370,4 +370,4 @@ TEST(KvFull, words_that_a_crash_left_without_a_record_are_removed) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::kv_full_test

@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::kv_queue_test {
 namespace {
 
 using stores::kv_completion;
@@ -538,4 +538,4 @@ TEST(KeyValueDrive, reaches_the_published_cells) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::kv_queue_test

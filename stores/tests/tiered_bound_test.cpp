@@ -27,7 +27,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-namespace pmlab::tests {
+namespace pmlab::tests::tiered_bound_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -137,4 +137,4 @@ TEST_F(TieredBound, HoldsWhereTheFlusherGetsNoProcessor) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::tiered_bound_test

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::tiered_damage_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -677,4 +677,4 @@ TEST(TieredDamage, MemoryAndDrivesOfDifferentMoments) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::tiered_damage_test

@@ -11,7 +11,7 @@
 #include <iterator>
 #include <string>
 
-namespace pmlab::tests {
+namespace pmlab::tests::tiered_file_test {
 namespace {
 
 using store = stores::tiered<blocks::file>;
@@ -44,4 +44,4 @@ TEST(TieredFiles, ThatMayOnlyBeReadAreReadByTwoStoresAndStayAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::tiered_file_test

@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::tiered_full_test {
 namespace {
 
 using logged = stores::tiered<blocks::memory>;
@@ -249,4 +249,4 @@ TEST(TieredFull, TooFewSegmentsAreRefused) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::tiered_full_test

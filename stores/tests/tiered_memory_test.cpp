@@ -22,7 +22,7 @@
 
 #include <malloc.h>
 
-namespace pmlab::tests {
+namespace pmlab::tests::tiered_memory_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -474,4 +474,4 @@ TEST(TieredMemory, ThreadsOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::tiered_memory_test

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::tiered_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -1139,4 +1139,4 @@ TEST(Tiered, ThreadsOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::tiered_test

@@ -20,7 +20,7 @@
 
 #include "support/operations.hpp"
 
-namespace pmlab::tests {
+namespace pmlab::tests::parts_test {
 namespace {
 
 using strings::detail::code_of;
@@ -225,4 +225,4 @@ TEST(varied_keys, are_in_the_order_of_their_numbers_and_name_them) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::parts_test

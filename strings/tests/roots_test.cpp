@@ -17,7 +17,7 @@
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace pmlab::tests {
+namespace pmlab::tests::roots_test {
 namespace {
 
 using media::pmem;
@@ -70,4 +70,4 @@ TEST(roots_of_an_index, are_not_made_if_another_layout_has_the_name_of_one) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::roots_test

@@ -26,7 +26,7 @@
 #include "support/operations.hpp"
 #include "support/watchdog.hpp"
 
-namespace pmlab::tests {
+namespace pmlab::tests::space_test {
 namespace {
 
 using indexes::outcome;
@@ -269,4 +269,4 @@ TYPED_TEST(string_space, of_erased_keys_takes_as_many_others_when_the_medium_is_
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::space_test

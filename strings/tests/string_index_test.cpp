@@ -34,7 +34,7 @@
 #include "support/operations.hpp"
 #include "support/watchdog.hpp"
 
-namespace pmlab::tests {
+namespace pmlab::tests::string_index_test {
 namespace {
 
 using indexes::outcome;
@@ -472,4 +472,4 @@ TEST(string_index, check_finds_a_key_that_does_not_lead_to_its_record) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::string_index_test

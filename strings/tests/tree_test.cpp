@@ -26,7 +26,7 @@
 
 #include "support/operations.hpp"
 
-namespace pmlab::tests {
+namespace pmlab::tests::tree_test {
 namespace {
 
 using indexes::outcome;
@@ -385,4 +385,4 @@ TEST(tree_of_strings, a_node_whose_children_are_replaced_by_others_while_it_is_r
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::tree_test

@@ -25,7 +25,7 @@
 #include "support/campaign.hpp"
 #include "support/operations.hpp"
 
-namespace pmlab::tests {
+namespace pmlab::tests::typed_index_test {
 namespace {
 
 using indexes::outcome;
@@ -246,4 +246,4 @@ TEST(typed_index, a_full_medium_changes_nothing_and_can_be_erased_from) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::typed_index_test

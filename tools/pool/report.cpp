@@ -14,11 +14,11 @@ namespace pmlab::pool {
 namespace {
 
 using bench::readable_bytes;
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 constexpr double percent = 100;
 
-std::string dumped(const json& document) { return json_text(document, 2) + "\n"; }
+std::string dumped(const ordered_json& document) { return json_text(document, 2) + "\n"; }
 
 std::string shape_of(const root_report& r) {
   if (r.of.is_empty())
@@ -29,20 +29,20 @@ std::string shape_of(const root_report& r) {
                      percent * s.load_factor, readable_bytes(s.medium_bytes), readable_bytes(s.dram_bytes));
 }
 
-json root_to_json(const root_report& r) {
-  json j;
+ordered_json root_to_json(const root_report& r) {
+  ordered_json j;
   j["name"] = printable(r.of.facts.name);
   j["layout"] = printable(r.of.facts.layout);
   j["layout_version"] = r.of.facts.version;
   j["readable"] = r.of.is_readable();
   j["made"] = r.of.facts.made;
   j["problem"] = text_or_null(r.problem);
-  j["entries"] = r.shape ? json(r.shape->entries) : json(nullptr);
+  j["entries"] = r.shape ? ordered_json(r.shape->entries) : ordered_json(nullptr);
   return j;
 }
 
-json pool_to_json(const contents& all) {
-  json j;
+ordered_json pool_to_json(const contents& all) {
+  ordered_json j;
   j["schema"] = 1;
   j["path"] = all.path;
   j["file_bytes"] = all.file_bytes;
@@ -77,15 +77,15 @@ std::string info_text(const contents& all, const std::vector<root_report>& repor
 }
 
 std::string info_json(const contents& all, const std::vector<root_report>& reports) {
-  json document = pool_to_json(all);
-  document["roots"] = json::array();
+  ordered_json document = pool_to_json(all);
+  document["roots"] = ordered_json::array();
   for (const root_report& r : reports) {
-    json one = root_to_json(r);
-    one["nodes"] = r.shape ? json(r.shape->nodes) : json(nullptr);
-    one["depth"] = r.shape ? json(r.shape->depth) : json(nullptr);
-    one["load_factor"] = r.shape ? json(r.shape->load_factor) : json(nullptr);
-    one["pm_bytes"] = r.shape ? json(r.shape->medium_bytes) : json(nullptr);
-    one["dram_bytes"] = r.shape ? json(r.shape->dram_bytes) : json(nullptr);
+    ordered_json one = root_to_json(r);
+    one["nodes"] = r.shape ? ordered_json(r.shape->nodes) : ordered_json(nullptr);
+    one["depth"] = r.shape ? ordered_json(r.shape->depth) : ordered_json(nullptr);
+    one["load_factor"] = r.shape ? ordered_json(r.shape->load_factor) : ordered_json(nullptr);
+    one["pm_bytes"] = r.shape ? ordered_json(r.shape->medium_bytes) : ordered_json(nullptr);
+    one["dram_bytes"] = r.shape ? ordered_json(r.shape->dram_bytes) : ordered_json(nullptr);
     document["roots"].push_back(std::move(one));
   }
   return dumped(document);
@@ -108,10 +108,10 @@ std::string check_text(const std::vector<root_report>& reports) {
 }
 
 std::string check_json(const contents& all, const std::vector<root_report>& reports) {
-  json document = pool_to_json(all);
-  document["roots"] = json::array();
+  ordered_json document = pool_to_json(all);
+  document["roots"] = ordered_json::array();
   for (const root_report& r : reports) {
-    json one = root_to_json(r);
+    ordered_json one = root_to_json(r);
     one["sound"] = r.problem.empty() && r.violations.empty();
     one["violations"] = r.violations;
     document["roots"].push_back(std::move(one));

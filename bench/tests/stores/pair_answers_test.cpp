@@ -119,7 +119,7 @@ class lying_map final : public pair_subject {
   std::map<std::string, std::string> now_, before_;
 };
 
-pair_run_options options_for(const std::string& phases, unsigned threads = 1) {
+pair_run_options pair_options_for(const std::string& phases, unsigned threads = 1) {
   pair_run_options o;
   o.cases = cases_of(parse_pair_phases(phases), {pair_order::random}, {200}, {4});
   o.records = 2000;
@@ -145,7 +145,7 @@ pair_report run_pairs(const pair_run_options& o, const std::function<std::unique
 }
 
 pair_report run_lying(pair_lie how, const std::string& phases, unsigned threads = 1) {
-  return run_pairs(options_for(phases, threads), [how] { return std::make_unique<lying_map>(how); });
+  return run_pairs(pair_options_for(phases, threads), [how] { return std::make_unique<lying_map>(how); });
 }
 
 std::string first_of(const pair_report& r) { return r.first_wrong.empty() ? "" : r.first_wrong.front(); }
@@ -181,7 +181,7 @@ TEST(PairAnswers, StoresOnEachMediumAnswerRightly) {
       pair_setup setup{.store = store, .medium = bench::parse_medium(medium)};
       if (store == "tiered" && !setup.medium.plain_dram()) setup.memtable = "pmem";
       setup.medium_bytes = std::uint64_t{128} << 20;
-      const pair_run_options o = options_for("load,ycsb-a,update,read,erase,open", 2);
+      const pair_run_options o = pair_options_for("load,ycsb-a,update,read,erase,open", 2);
       setup.records = o.records;
       setup.value_bytes = 200;
       pair_contestant::makers makers;
@@ -202,7 +202,7 @@ TEST(PairAnswers, StoresOnEachMediumAnswerRightly) {
 
 TEST(PairAnswers, BytesThatAreNotKnownAreNoZero) {
   for (const bool on_drives : {true, false}) {
-    const pair_report r = run_pairs(options_for("load,update"),
+    const pair_report r = run_pairs(pair_options_for("load,update"),
                                     [on_drives] { return std::make_unique<lying_map>(pair_lie::none, on_drives); });
     ASSERT_EQ(r.results.size(), 2U);
     for (const pair_result& one : r.results) {
@@ -389,7 +389,7 @@ TEST(PairAnswers, LoadsWithRepeatedKeys) {
   for (const auto& [pattern, least, most] : {std::tuple{pair_order::uniform, 0.10, 0.20},
                                              {pair_order::zipfian, 0.70, 0.85},
                                              {pair_order::random, 0.0, 0.0}}) {
-    pair_run_options o = options_for("load");
+    pair_run_options o = pair_options_for("load");
     o.records = 20'000;
     o.cases = cases_of(parse_pair_phases("load"), {pattern}, {50}, {1});
     const pair_report r = run_pairs(o, [] { return std::make_unique<lying_map>(pair_lie::none); });
@@ -418,8 +418,8 @@ TEST(PairAnswers, WhatAStoreCannotDoIsRefusedBefore) {
     }
     return "";
   };
-  EXPECT_NE(refused(options_for("ycsb-e")).find("no order of keys, and phase ycsb-e scans"), std::string::npos);
-  pair_run_options o = options_for("load");
+  EXPECT_NE(refused(pair_options_for("ycsb-e")).find("no order of keys, and phase ycsb-e scans"), std::string::npos);
+  pair_run_options o = pair_options_for("load");
   o.key_bytes = 8;
   EXPECT_NE(refused(o).find("keys of 9 to 20 bytes"), std::string::npos);
 }

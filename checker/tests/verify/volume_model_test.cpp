@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace pmlab::verify {
+namespace pmlab::verify::volume_model_test {
 namespace {
 
 using numbers = std::vector<std::uint32_t>;
@@ -145,4 +145,4 @@ TEST(volume_model, blocks_tell_tears_and_strangers) {
 }
 
 }  // namespace
-}  // namespace pmlab::verify
+}  // namespace pmlab::verify::volume_model_test

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::device_test {
 namespace {
 
 using namespace blocks;
@@ -218,4 +218,4 @@ TYPED_TEST(Device, serves_a_queue_of_each_thread) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::device_test

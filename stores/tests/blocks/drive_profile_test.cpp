@@ -21,7 +21,7 @@
 
 #include <unistd.h>
 
-namespace pmlab::tests {
+namespace pmlab::tests::drive_profile_test {
 namespace {
 
 using namespace blocks;
@@ -225,4 +225,4 @@ TEST(DriveProfile, ReadsAFileAndSuggestsTheNearestName) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::drive_profile_test

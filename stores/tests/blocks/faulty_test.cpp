@@ -12,7 +12,7 @@
 #include <bit>
 #include <cstring>
 
-namespace pmlab::tests {
+namespace pmlab::tests::faulty_test {
 namespace {
 
 using namespace blocks;
@@ -137,4 +137,4 @@ TEST_F(FaultyDevice, a_plan_meets_only_the_stream_it_names) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::faulty_test

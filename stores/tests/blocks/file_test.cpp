@@ -31,7 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace pmlab::tests {
+namespace pmlab::tests::file_test {
 namespace {
 
 using namespace blocks;
@@ -462,4 +462,4 @@ TEST(CreateFile, RefusesAndLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::file_test

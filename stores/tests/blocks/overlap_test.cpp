@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::overlap_test {
 namespace {
 
 using namespace blocks;
@@ -100,4 +100,4 @@ TEST(OverlappingRequestsToMemory, keep_each_block_whole) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::overlap_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::page_ftl_test {
 namespace {
 
 using namespace blocks;
@@ -410,4 +410,4 @@ TEST(PageFtl, RefusesAnImpossibleDrive) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::page_ftl_test

@@ -18,7 +18,7 @@
 
 #include <sys/resource.h>
 
-namespace pmlab::tests {
+namespace pmlab::tests::recorded_test {
 namespace {
 
 using namespace blocks;
@@ -142,4 +142,4 @@ TEST_F(RecordedDevice, passes_no_request_on_that_it_cannot_log) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::recorded_test

@@ -22,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-namespace pmlab::tests {
+namespace pmlab::tests::timed_test {
 namespace {
 
 using namespace blocks;
@@ -261,4 +261,4 @@ TEST(EmulatedDrive, WarnsOfALateMachine) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::timed_test

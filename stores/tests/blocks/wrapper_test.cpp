@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pmlab::tests {
+namespace pmlab::tests::wrapper_test {
 namespace {
 
 using namespace blocks;
@@ -69,4 +69,4 @@ TEST(SynchronousRequests, are_whole_numbers_of_blocks) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::wrapper_test

@@ -78,7 +78,7 @@ extern "C" int renameat2(int from_folder, const char* from, int to_folder, const
   return reinterpret_cast<function>(dlsym(RTLD_NEXT, "renameat2"))(from_folder, from, to_folder, to, flags);
 }
 
-namespace pmlab::pool {
+namespace pmlab::pool::pool_test {
 namespace {
 
 using indexes::entry;
@@ -624,4 +624,4 @@ TEST_F(Pools, FlippedBytesEndInAnAnswer) {
 }
 
 }  // namespace
-}  // namespace pmlab::pool
+}  // namespace pmlab::pool::pool_test
