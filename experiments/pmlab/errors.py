@@ -16,12 +16,12 @@ class Failure(Exception):
         self.problem, self.remedy, self.status = problem, remedy, status
 
 
-def no_matplotlib(problem, use, way_round=""):
-    """The Failure for an ImportError of matplotlib. `use`: what it would have done, "which draws the charts"."""
-    if isinstance(problem, ModuleNotFoundError) and (problem.name or "").split(".")[0] == "matplotlib":
-        return Failure(f"no Python with matplotlib is there, {use}",
-                       f"install package python3-matplotlib, or name a Python in PMLAB_PYTHON{way_round}", FAILURE)
-    return Failure(f"matplotlib, {use}, cannot be loaded: {problem}",
+def no_module(problem, module, use, way_round=""):
+    """The Failure for an ImportError of a library. `use`: what it would have done, "which draws the charts"."""
+    if isinstance(problem, ModuleNotFoundError) and (problem.name or "").split(".")[0] == module:
+        return Failure(f"no Python with {module} is there, {use}",
+                       f"install package python3-{module}, or name a Python in PMLAB_PYTHON{way_round}", FAILURE)
+    return Failure(f"{module}, {use}, cannot be loaded: {problem}",
                    f"let this process have more memory (ulimit -v), or install the package again{way_round}", FAILURE)
 
 

@@ -13,6 +13,7 @@ from program import ProgramTest, main, pmlab  # noqa: E402
 
 from pmlab.compare import judging  # noqa: E402
 from pmlab.compare.judging import Side, is_alike, rank_test  # noqa: E402
+from pmlab.errors import Failure  # noqa: E402
 
 
 def bench(values, medium="dram", phase="read", **more):
@@ -43,6 +44,11 @@ class Judging(ProgramTest):
         divided = [(c, [v for v in range(8) if v not in c]) for c in itertools.combinations(range(8), 4)]
         differ = sum(rank_test(*sides) <= 0.05 for sides in divided)
         self.assertEqual(differ, 2)
+
+    def test_a_missing_library_is_named(self):
+        with unittest.mock.patch.dict(sys.modules, {"scipy": None}):
+            with self.assertRaisesRegex(Failure, "no Python with scipy is there.*install package python3-scipy"):
+                rank_test([1, 2, 3, 4], [5, 6, 7, 8])
 
     def test_alike(self):
         for name, first, second, exact, alike in (

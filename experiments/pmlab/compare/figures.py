@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import Failure, no_matplotlib
+from ..errors import Failure, no_module
 from ..report import names, provenance, results
 from ..report.quantities import QUANTITIES
 from .judging import Side
@@ -96,8 +96,8 @@ def _of_drawn(folder):
     try:
         from ..report import published
     except ImportError as problem:
-        raise no_matplotlib(problem, "by which the figures of a published folder are found",
-                            ", or compare folders of `pmlab run`") from problem
+        raise no_module(problem, "matplotlib", "by which the figures of a published folder are found",
+                        ", or compare folders of `pmlab run`") from problem
     figures = published.figures_of(folder)
     found = {key: Figure(Side(d.value, d.low, d.high, d.n), _better(d.unit),
                          lambda v, u=d.unit: f"{names.number(v)} {u}".strip())

@@ -4,12 +4,11 @@ With four repeats or more on both sides a rank test decides (Mann and Whitney 19
 where only their ranges are known, whether these overlap. With fewer repeats no test can tell: each figure is taken to
 lie within 10 % of its median at least, as claims are judged. Counts are exact."""
 
-import itertools
-import math
 import statistics
 from dataclasses import dataclass
 
 from ..claims.figure import MARGIN_OF_ONE
+from ..errors import no_module
 
 SAME = 0.02  # ratios that near to 1 are no change
 LEVEL = 0.05  # level of the rank test
@@ -33,25 +32,24 @@ class Side:
         return cls(statistics.median(samples), min(samples), max(samples), len(samples), tuple(samples))
 
 
-def _ranks(values):
-    """From 1; equal values have the mean of their ranks."""
-    ordered = sorted(values)
-    return [ordered.index(v) + (ordered.count(v) + 1) / 2 for v in values]
-
-
 def rank_test(first, second):
-    """How probable ranks are that lie at least as far apart as these, if nothing but chance divides the values."""
-    ranks = _ranks([*first, *second])
-    n, m = len(first), len(second)
-    middle = n * (n + m + 1) / 2
-    distance = abs(sum(ranks[:n]) - middle)
-    if n + m <= _EXACT_UP_TO:
-        sums = [sum(chosen) for chosen in itertools.combinations(ranks, n)]
-        return sum(abs(s - middle) >= distance - 1e-9 for s in sums) / len(sums)
-    deviation = math.sqrt(n * m / (n + m - 1) * statistics.pvariance(ranks))
-    if deviation == 0:
-        return 1.0
-    return math.erfc(max(0.0, distance - 0.5) / deviation / math.sqrt(2))
+    """How probable ranks are that lie at least as far apart as these, if nothing but chance divides the values: by
+    SciPy. Raises Failure: it is not there."""
+    try:
+        from scipy import stats  # takes most of a second: here, where a comparison needs it
+    except ImportError as problem:
+        raise no_module(problem, "scipy", "which tests whether repeats differ by chance") from problem
+    n, all_of_them = len(first), len(first) + len(second)
+    if all_of_them > _EXACT_UP_TO:
+        if len({*first, *second}) == 1:
+            return 1.0
+        return float(stats.mannwhitneyu(first, second, method="asymptotic").pvalue)
+    # SciPy's exact test of Mann and Whitney knows no equal values: all ways to divide the ranks do.
+    ranks = stats.rankdata([*first, *second])
+    middle = n * (all_of_them + 1) / 2
+    tested = stats.permutation_test((ranks[:n], ranks[n:]), lambda one, other, axis: abs(one.sum(axis) - middle),
+                                    vectorized=True, n_resamples=float("inf"), alternative="greater")
+    return float(tested.pvalue)
 
 
 def _range(side, exact):

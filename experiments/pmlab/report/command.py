@@ -4,7 +4,7 @@ import contextlib
 from pathlib import Path
 
 from ..arguments import Parser
-from ..errors import SUCCESS, Failure, no_matplotlib
+from ..errors import SUCCESS, Failure, no_module
 from ..texts import check_folder, check_writable
 from .archive import is_archive, unpacked
 
@@ -77,7 +77,7 @@ def _matplotlib():
     try:
         import matplotlib  # noqa: F401  (only whether it is there)
     except ImportError as problem:
-        raise no_matplotlib(problem, "which draws the charts") from problem
+        raise no_module(problem, "matplotlib", "which draws the charts") from problem
 
 
 def main(arguments):
