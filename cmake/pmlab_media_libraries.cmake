@@ -5,6 +5,8 @@
 #   pmlab::pmem      pmlab::pmlab + libpmemobj and libpmem    (medium pmem)
 #   pmlab::uring     pmlab::pmlab + liburing                  (block device blocks::file)
 #
+# The checksums of pools and stores are in the header of xxHash, which is not linked.
+#
 # Each exists only if its dependencies are installed; pmlab_missing_for_NAME lists the missing ones.
 find_package(PkgConfig QUIET)
 
@@ -30,14 +32,16 @@ if(NOT pmlab_missing_for_jemalloc AND NOT TARGET pmlab::jemalloc)
   target_link_libraries(pmlab::jemalloc INTERFACE pmlab::pmlab PkgConfig::pmlab_jemalloc PkgConfig::pmlab_numa)
 endif()
 
-pmlab_find_modules(pmlab_missing_for_pmem libpmemobj libpmem)
+pmlab_find_modules(pmlab_missing_for_pmem libpmemobj libpmem libxxhash)
 if(NOT pmlab_missing_for_pmem AND NOT TARGET pmlab::pmem)
   add_library(pmlab::pmem INTERFACE IMPORTED GLOBAL)
   target_link_libraries(pmlab::pmem INTERFACE pmlab::pmlab PkgConfig::pmlab_libpmemobj PkgConfig::pmlab_libpmem)
+  target_include_directories(pmlab::pmem INTERFACE ${pmlab_libxxhash_INCLUDE_DIRS})
 endif()
 
-pmlab_find_modules(pmlab_missing_for_uring liburing)
+pmlab_find_modules(pmlab_missing_for_uring liburing libxxhash)
 if(NOT pmlab_missing_for_uring AND NOT TARGET pmlab::uring)
   add_library(pmlab::uring INTERFACE IMPORTED GLOBAL)
   target_link_libraries(pmlab::uring INTERFACE pmlab::pmlab PkgConfig::pmlab_liburing)
+  target_include_directories(pmlab::uring INTERFACE ${pmlab_libxxhash_INCLUDE_DIRS})
 endif()

@@ -15,7 +15,7 @@ set -euo pipefail
 of_this_machine=(clang++-16)
 of_debian_13=(g++-13 g++-14 clang++-19)
 # check_layers is Python; headers of the media that need a library include those of the library.
-debian_13_packages=(g++-13 g++-14 clang-19 python3 libpmemobj-dev libjemalloc-dev libnuma-dev liburing-dev)
+debian_13_packages=(g++-13 g++-14 clang-19 python3 libpmemobj-dev libjemalloc-dev libnuma-dev liburing-dev libxxhash-dev)
 
 here=no keep=
 while [ $# -gt 0 ]; do

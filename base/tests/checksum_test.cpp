@@ -38,10 +38,20 @@ TEST(Checksum, tells_lengths_seeds_and_orders_apart) {
   EXPECT_NE(checksum(forward, 64), checksum(swapped_steps, 64));
 }
 
-// Written into files: it may not change.
+// Written into files: it may not change. The values are xxhsum's.
 TEST(Checksum, is_the_same_on_every_machine) {
-  EXPECT_EQ(checksum("", 0), 0x5e116bbbcd952a31);
-  EXPECT_EQ(checksum("persistent memory, blocks and checksums", 39), 0x3b95a9bba462be72);
+  EXPECT_EQ(checksum("", 0), 0x2d06800538d394c2);
+  EXPECT_EQ(checksum("persistent memory, blocks and checksums", 39), 0x61f1989c6759db61);
+}
+// As releases before 0.2 wrote it, and as keys are placed.
+TEST(Checksum, of_earlier_releases_is_known) {
+  EXPECT_EQ(hash_of_bytes("", 0), 0x5e116bbbcd952a31);
+  const char* const text = "persistent memory, blocks and checksums";
+  EXPECT_EQ(hash_of_bytes(text, 39), 0x3b95a9bba462be72);
+  EXPECT_TRUE(is_checksum(0x3b95a9bba462be72, text, 39));
+  EXPECT_TRUE(is_checksum(checksum(text, 39), text, 39));
+  EXPECT_FALSE(is_checksum(checksum(text, 39) ^ 1, text, 39));
+  EXPECT_FALSE(is_checksum(hash_of_bytes(text, 39), text, 39, 1));
 }
 
 }  // namespace

@@ -227,7 +227,7 @@ class kv_ssd_subject final : public pair_subject {
     };
     // The number of the device that has the key.
     [[nodiscard]] std::size_t number_of(std::string_view key) const noexcept {
-      return queues_.size() == 1 ? 0 : checksum(key.data(), key.size(), 0) % queues_.size();
+      return queues_.size() == 1 ? 0 : hash_of_bytes(key.data(), key.size(), 0) % queues_.size();
     }
     static void check(bool started) {
       if (!started) throw error("a queue of kv_ssd took no operation", "report this as a defect of the benchmark");

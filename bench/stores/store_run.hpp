@@ -126,7 +126,7 @@ class store_run {
   // the cases before it, and other stores, do not change it.
   [[nodiscard]] std::uint64_t next_seed(const Contestant& s, const std::string& use) {
     const std::uint64_t earlier = uses_[s.labels().store + ", " + use]++;
-    return mix_bits(mix_bits(options_.seed) + checksum(use.data(), use.size(), 0) + earlier);
+    return mix_bits(mix_bits(options_.seed) + hash_of_bytes(use.data(), use.size(), 0) + earlier);
   }
   // A case on all threads: each does its share of the operations.
   [[nodiscard]] worker_sums run_threads(Contestant& s, const case_type& c, case_length length, std::uint64_t seed) {

@@ -24,7 +24,7 @@ namespace pmlab::store_bench {
 
 // The one of `drives` that has a key.
 [[nodiscard]] inline std::size_t drive_of(std::string_view key, std::size_t drives) noexcept {
-  return drives == 1 ? 0 : checksum(key.data(), key.size(), 0) % drives;
+  return drives == 1 ? 0 : hash_of_bytes(key.data(), key.size(), 0) % drives;
 }
 
 // Copies of pairs.

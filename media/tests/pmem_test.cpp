@@ -1,8 +1,10 @@
 // Pools of persistent memory: made, opened, refused; the atomicity of publications; and that tmpfs needs no msync.
 #include <pmlab/base/child_process.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/hash.hpp>
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/media/pool_heap.hpp>
+#include <pmlab/media/pool_seal.hpp>
 #include <pmlab/media/probe_pool.hpp>
 
 #include <gtest/gtest.h>
@@ -14,6 +16,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -810,6 +813,25 @@ TEST_F(pmem_pool, is_as_closed_behind_an_orderly_end_alone) {
   ASSERT_NE(other, nullptr) << pmemobj_errormsg();
   pmemobj_close(other);
   EXPECT_FALSE(pool::is_as_closed(path())) << "opened without pmlab";
+}
+
+TEST_F(pmem_pool, is_as_closed_by_a_release_before) {
+  pool{path(), {.create_bytes = pool_bytes}};
+  const descriptor file(::open(path().c_str(), O_RDWR | O_CLOEXEC));
+  std::vector<char> content(pool_bytes);
+  ASSERT_EQ(::pread(file.get(), content.data(), pool_bytes, 0), static_cast<ssize_t>(pool_bytes));
+  const std::uint64_t seal = media::seal_of_pool(content.data(), pool_bytes).value();
+  const std::uint64_t earlier = media::seal_of_pool(content.data(), pool_bytes, hash_of_bytes).value();
+  int places = 0;
+  for (std::size_t at = 0; at < pool_bytes; at += sizeof seal)
+    if (std::memcmp(&content[at], &seal, sizeof seal) == 0) {
+      ++places;
+      for (const auto& [written, opens] : {std::pair(earlier, true), std::pair(earlier + 1, false)}) {
+        ASSERT_EQ(::pwrite(file.get(), &written, sizeof written, static_cast<off_t>(at)), ssize_t{sizeof written});
+        EXPECT_EQ(pool::is_as_closed(path()), opens);
+      }
+    }
+  EXPECT_EQ(places, 1);
 }
 
 // Every word that libpmemobj follows at an opening, and not those of blocks.

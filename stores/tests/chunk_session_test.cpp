@@ -132,7 +132,7 @@ TEST(ChunkSessions, one_of_a_release_before_opens) {
     make_and_close(open, right);
     std::ranges::fill(device.content().subspan(128, 128), std::byte{});
     if (p.drive != 0) {
-      const std::uint64_t words[2] = {p.drive, checksum(&p.drive, sizeof p.drive)};
+      const std::uint64_t words[2] = {p.drive, hash_of_bytes(&p.drive, sizeof p.drive)};
       std::memcpy(device.content().data() + 128 + p.drive % 2 * 64, words, sizeof words);
     }
     session_words(records.medium).set({old_word(p.records << 1 | (p.confirmed ? 1 : 0)), 0});
@@ -162,10 +162,10 @@ TEST(ChunkSessions, one_of_a_release_before_on_a_key_value_device_opens) {
   static_assert(sizeof old == 88);
   ASSERT_EQ(records.pairs->get(key, 0, {reinterpret_cast<std::byte*>(&old), sizeof old}), 96U);
   old.session = value << 16 | (mix_bits(value) & 0xffff);
-  old.checksum = checksum(&old, 80);
+  old.checksum = hash_of_bytes(&old, 80);
   ASSERT_NE(records.pairs->put(key, {reinterpret_cast<const std::byte*>(&old), sizeof old}), stores::kv_outcome::full);
   std::ranges::fill(device.content().subspan(128, 128), std::byte{});
-  const std::uint64_t words[2] = {number, checksum(&number, sizeof number)};
+  const std::uint64_t words[2] = {number, hash_of_bytes(&number, sizeof number)};
   std::memcpy(device.content().data() + 128, words, sizeof words);
   const bytes before = content_of(device);
   EXPECT_EQ(answer(open, right, "of before"), "");

@@ -1,4 +1,5 @@
 // The index blocks of a chunk store without persistent memory: two places, torn writes, shared writes, failed writes.
+#include <pmlab/base/hash.hpp>
 #include <pmlab/blocks/counted.hpp>
 #include <pmlab/blocks/faulty.hpp>
 #include <pmlab/blocks/memory.hpp>
@@ -10,9 +11,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <deque>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pmlab::tests::index_region_test {
@@ -137,6 +141,16 @@ TEST(IndexRegion, a_place_that_was_forgotten_is_no_damage) {
     region_on<blocks::memory> region(drive, layout, free);
     region.load(whole);
     EXPECT_EQ(current(region, 5), 'a');
+  }
+  // Its head as a release with other checksums forgot it, and one with none.
+  parts::index_block_head forgotten = parts::head_of(std::span(drive.content()).subspan(layout.place(5, 3) * block));
+  constexpr std::size_t summed_from = offsetof(parts::index_block_head, sequence);
+  const std::uint64_t earlier = hash_of_bytes(&forgotten.sequence, sizeof forgotten - summed_from);
+  for (const auto& [checksum, is_one] : {std::pair(earlier + 1, false), std::pair(earlier, true)}) {
+    forgotten.checksum = checksum;
+    std::memcpy(&drive.content()[layout.place(5, 3) * block], &forgotten, sizeof forgotten);
+    region_on<blocks::memory> region(drive, layout, free);
+    EXPECT_EQ(message_of([&] { region.load(true); }).empty(), is_one);
   }
   // As a release before forgot it; of a drive that tears no block it is a block that was lost.
   std::fill_n(&drive.content()[layout.place(5, 3) * block], 64, std::byte{});

@@ -1,6 +1,6 @@
 // A key-value device whose memory and flash are copies of different moments, or damaged: the answer is a right one, or
 // one error that names the cause.
-#include <pmlab/base/checksum.hpp>
+#include <pmlab/base/hash.hpp>
 #include <pmlab/base/random.hpp>
 
 #include "stores/tests/kv_devices.hpp"
@@ -148,7 +148,7 @@ struct machine {
     layout::flash_header h;
     std::memcpy(static_cast<void*>(&h), flash_bytes().data(), sizeof h);
     h.version = static_cast<decltype(h.version)>(version);
-    h.checksum = checksum(&h, offsetof(layout::flash_header, checksum));
+    h.checksum = hash_of_bytes(&h, offsetof(layout::flash_header, checksum));
     std::memcpy(flash_bytes().data(), &h, sizeof h);
   }
   // The start of the write buffer.
@@ -327,7 +327,7 @@ void give_all_openings_one_mark(machine& m) {
   m.root().begun = stores::detail::moment(mark, number).word();
   m.root().durable = number;
   layout::flash_moment on_flash{m.root().begun, 0};
-  on_flash.checksum = checksum(&on_flash.word, sizeof on_flash.word, m.root().identity[0]);
+  on_flash.checksum = hash_of_bytes(&on_flash.word, sizeof on_flash.word, m.root().identity[0]);
   m.set_moment_on_flash(on_flash);
 }
 

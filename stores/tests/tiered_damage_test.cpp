@@ -584,7 +584,7 @@ void make_layout_2(bytes& drive_bytes, bool has_manifests, std::uint32_t segment
     if (head.bytes < 40) continue;
     head.bytes -= 40;  // the epoch
     std::memcpy(&drive_bytes[area], &head, sizeof head);
-    head.checksum = checksum(&drive_bytes[area] + 8, sizeof head - 8 + head.bytes, 3);
+    head.checksum = hash_of_bytes(&drive_bytes[area] + 8, sizeof head - 8 + head.bytes, 3);
     std::memcpy(&drive_bytes[area], &head, sizeof head);
   }
   std::uint64_t before = 0;

@@ -91,7 +91,7 @@ class Packages(unittest.TestCase):
     def test_a_missing_component_is_named(self):
         said = self.configure("find_package", "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON", status=1,
                               folder="without")[1]
-        self.assertIn("component pmem needs what pkg-config calls libpmemobj, libpmem\n", said)
+        self.assertIn("component pmem needs what pkg-config calls libpmemobj, libpmem, libxxhash\n", said)
         self.assertNotIn("jemalloc", said)  # which is optional there
 
     def test_a_newer_minor_version_is_no_substitute(self):

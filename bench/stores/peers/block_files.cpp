@@ -207,7 +207,7 @@ bool block_files::load_place(unsigned place) {
   std::memcpy(&header, all.data(), sizeof header);
   if (header.magic != magic || header.bytes > directory_bytes - sizeof header) return false;
   const std::span<const std::byte> text = all.bytes().subspan(sizeof header, header.bytes);
-  if (checksum(text.data(), text.size(), header.sequence) != header.checksum) return false;
+  if (!is_checksum(header.checksum, text.data(), text.size(), header.sequence)) return false;
   sequence_ = header.sequence;
   parse(text);
   return true;

@@ -1,4 +1,5 @@
 // The log of a device's requests: its entries, and the files that its reader refuses.
+#include <pmlab/base/hash.hpp>
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/counted.hpp>
 #include <pmlab/blocks/memory.hpp>
@@ -11,8 +12,11 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -109,6 +113,31 @@ TEST_F(RecordedDevice, a_damaged_byte_is_found) {
     change_byte(at);
   }
   EXPECT_EQ(message_of_reading(), "");
+}
+
+TEST_F(RecordedDevice, a_log_of_a_release_before_is_read) {
+  record();
+  std::ifstream file(log_, std::ios::binary);
+  std::string content{std::istreambuf_iterator<char>(file), {}};
+  io_log_header header;
+  std::memcpy(static_cast<void*>(&header), content.data(), sizeof header);
+  header.checksum = hash_of_bytes(&header, offsetof(io_log_header, checksum));
+  std::memcpy(content.data(), &header, sizeof header);
+  int records = 0;
+  for (std::size_t at = sizeof header; at < content.size(); ++records) {
+    io_record record;
+    std::memcpy(static_cast<void*>(&record), &content[at], sizeof record);
+    const char* const data = &content[at] + sizeof record;
+    record.checksum = blocks::detail::io_checksum(record, data, hash_of_bytes);
+    std::memcpy(&content[at], &record, sizeof record);
+    at += sizeof record + (record.data_bytes + blocks::detail::io_log_padding - 1) / blocks::detail::io_log_padding *
+                              blocks::detail::io_log_padding;
+  }
+  EXPECT_EQ(records, 5);
+  std::ofstream(log_, std::ios::binary) << content;
+  EXPECT_EQ(message_of_reading(), "");
+  change_byte(static_cast<std::streamoff>(content.size()) - 1);
+  EXPECT_NE(message_of_reading(), "");
 }
 
 TEST_F(RecordedDevice, another_file_is_no_log) {

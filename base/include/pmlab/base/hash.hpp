@@ -1,9 +1,12 @@
-// Mixing the bits of words.
+// Mixing the bits of words, and of bytes.
 #pragma once
 
 #include <pmlab/base/requirements.hpp>
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace pmlab {
 
@@ -38,6 +41,35 @@ inline constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15;
   word = undo_shift(word, 31) * inverse_of(0x94d049bb133111eb);
   word = undo_shift(word, 27) * inverse_of(0xbf58476d1ce4e5b9);
   return undo_shift(word, 30);
+}
+
+// 64 bits that depend on all of [start, start + bytes), on `bytes` and on `seed`: for hash tables, where each step is a
+// few instructions in the code of the caller. About 8 bytes per nanosecond. Places of keys on media come from it, so it
+// may not change. The same on every machine of x86-64's byte order. For finding damage: checksum.
+[[nodiscard]] inline std::uint64_t hash_of_bytes(const void* start, std::size_t bytes,
+                                                 std::uint64_t seed = 0) noexcept {
+  const auto* at = static_cast<const unsigned char*>(start);
+  std::uint64_t lanes[4] = {seed + golden_ratio, mix_bits(seed + 1), mix_bits(seed + 2), mix_bits(seed + 3)};
+  const auto take = [](std::uint64_t state, std::uint64_t word) {
+    return std::rotl((state ^ word) * golden_ratio, 29);
+  };
+  std::size_t left = bytes;
+  for (; left >= sizeof lanes; left -= sizeof lanes, at += sizeof lanes) {
+    std::uint64_t words[4];
+    std::memcpy(words, at, sizeof words);
+    for (int i = 0; i < 4; ++i) lanes[i] = take(lanes[i], words[i]);
+  }
+  for (; left > 0;) {
+    const std::size_t part = left < sizeof(std::uint64_t) ? left : sizeof(std::uint64_t);
+    std::uint64_t word = 0;
+    std::memcpy(&word, at, part);
+    lanes[0] = take(lanes[0], word);
+    left -= part;
+    at += part;
+  }
+  std::uint64_t all = bytes;
+  for (const std::uint64_t lane : lanes) all = mix_bits(all ^ lane) * golden_ratio;
+  return mix_bits(all);
 }
 
 }  // namespace pmlab

@@ -157,7 +157,7 @@ class pmem {
       const auto root_word = [&](std::uint64_t offset) { return root_word_of_pool(words, offset, alignof(contents)); };
       const std::uint64_t seal = root_word(offsetof(contents, seal)).value_or(no_seal);
       return seal != no_seal && root_word(offsetof(contents, opening)) == not_open &&
-             seal == seal_of_pool(reinterpret_cast<const char*>(mapped.begin()), mapped.bytes());
+             is_seal_of_pool(seal, reinterpret_cast<const char*>(mapped.begin()), mapped.bytes());
     } catch (const error&) {
       return false;  // it cannot be mapped: opening it gives the reason
     }

@@ -76,13 +76,11 @@ namespace detail {
 
 inline constexpr std::size_t io_log_padding = 8;
 
-[[nodiscard]] inline std::uint64_t io_checksum(io_record r, const void* data) noexcept {
+// `sum`: checksum, or hash_of_bytes for a log of an earlier release.
+template <class Sum>
+[[nodiscard]] std::uint64_t io_checksum(io_record r, const void* data, Sum&& sum) noexcept {
   r.checksum = 0;
-  return checksum(data, r.data_bytes, checksum(&r, sizeof r));
-}
-
-[[nodiscard]] inline std::uint64_t io_checksum(const io_log_header& h) noexcept {
-  return checksum(&h, offsetof(io_log_header, checksum));
+  return sum(data, r.data_bytes, sum(&r, sizeof r, 0));
 }
 
 }  // namespace detail
@@ -100,7 +98,7 @@ class io_log_writer {
     header.blocks = shape.blocks;
     header.atomic_bytes = shape.atomic_bytes;
     header.volatile_cache = shape.volatile_cache ? 1 : 0;
-    header.checksum = detail::io_checksum(header);
+    header.checksum = checksum(&header, offsetof(io_log_header, checksum));
     const iovec part{&header, sizeof header};
     write({&part, 1});
   }
@@ -108,7 +106,7 @@ class io_log_writer {
   // `record.data_bytes` bytes of `data` follow the record. Throws pmlab::error if the log cannot grow.
   void add(io_record record, const void* data) {
     static constexpr std::array<char, detail::io_log_padding> zeros{};
-    record.checksum = detail::io_checksum(record, data);
+    record.checksum = detail::io_checksum(record, data, checksum);
     const std::size_t padding =
         (detail::io_log_padding - record.data_bytes % detail::io_log_padding) % detail::io_log_padding;
     const std::array<iovec, 3> parts{{{&record, sizeof record},
@@ -170,7 +168,7 @@ class io_log_reader {
       throw error(path + " is a log of version " + std::to_string(header.version) + ", this program reads version " +
                       std::to_string(io_log_header::current_version),
                   "record it again with this version");
-    if (header.checksum != detail::io_checksum(header)) throw damaged("header", 0);
+    if (!is_checksum(header.checksum, &header, offsetof(io_log_header, checksum))) throw damaged("header", 0);
     shape_ = {header.blocks, header.block_bytes, header.atomic_bytes, header.volatile_cache != 0};
     check_geometry(shape_, path);
   }
@@ -195,8 +193,9 @@ class io_log_reader {
     const bool padded_with_zeros =
         std::all_of(e.data.begin() + e.record.data_bytes, e.data.end(), [](std::byte b) { return b == std::byte{0}; });
     e.data.resize(e.record.data_bytes);
-    if (!padded_with_zeros || e.record.checksum != detail::io_checksum(e.record, e.data.data()))
-      throw damaged("record", at);
+    const bool is_right = e.record.checksum == detail::io_checksum(e.record, e.data.data(), checksum) ||
+                          e.record.checksum == detail::io_checksum(e.record, e.data.data(), hash_of_bytes);
+    if (!padded_with_zeros || !is_right) throw damaged("record", at);
     return e;
   }
 

@@ -50,7 +50,8 @@ inline void check_size(const std::string& store, std::uint64_t blocks, std::uint
 
 // Throws pmlab::error: block 0 of `drive` ("device ...") is damaged.
 inline void check_checksum(const std::string& drive, const drive_header& h) {
-  if (h.checksum != checksum_of(h)) throw error("block 0 of " + drive + " is damaged", "restore the drive from a copy");
+  if (!is_checksum(h.checksum, &h, offsetof(drive_header, checksum)))
+    throw error("block 0 of " + drive + " is damaged", "restore the drive from a copy");
 }
 // Throws pmlab::error: another release of pmlab wrote block 0 of `drive`.
 inline void check_version(const std::string& drive, const drive_header& h, std::uint64_t right) {

@@ -64,9 +64,9 @@ struct index_layout {
   std::memcpy(static_cast<void*>(&head), block.data(), sizeof head);
   return head;
 }
-[[nodiscard]] inline std::uint64_t checksum_of_index_block(std::span<const std::byte> block) noexcept {
-  constexpr std::size_t after = offsetof(index_block_head, sequence);
-  return checksum(block.data() + after, block.size() - after);
+// What the checksum of an index block covers.
+[[nodiscard]] inline std::span<const std::byte> summed_part_of(std::span<const std::byte> block) noexcept {
+  return block.subspan(offsetof(index_block_head, sequence));
 }
 
 // Gives a block with a payload its head.
@@ -77,7 +77,8 @@ inline void seal(std::span<std::byte> block, const index_layout& layout, std::ui
   head.identity = layout.identity;
   head.number = number;
   std::memcpy(block.data(), &head, sizeof head);
-  head.checksum = checksum_of_index_block(block);
+  const std::span<const std::byte> summed = summed_part_of(block);
+  head.checksum = checksum(summed.data(), summed.size());
   std::memcpy(block.data(), &head, sizeof head);
 }
 
@@ -85,8 +86,9 @@ inline void seal(std::span<std::byte> block, const index_layout& layout, std::ui
 [[nodiscard]] inline bool is_whole(std::span<const std::byte> block, const index_layout& layout,
                                    std::uint32_t number) noexcept {
   const index_block_head head = head_of(block);
+  const std::span<const std::byte> summed = summed_part_of(block);
   return head.magic == index_block_head::right_magic && head.identity == layout.identity && head.number == number &&
-         head.checksum == checksum_of_index_block(block);
+         is_checksum(head.checksum, summed.data(), summed.size());
 }
 
 // The head of a place that a write had left torn, and that is used no more until the next write of it: never whole.
@@ -101,8 +103,11 @@ inline void seal(std::span<std::byte> block, const index_layout& layout, std::ui
 }
 [[nodiscard]] inline bool is_forgotten(std::span<const std::byte> block, const index_layout& layout,
                                        std::uint32_t number) noexcept {
-  const index_block_head head = forgotten_head(layout, number);
-  return std::memcmp(block.data(), &head, sizeof head) == 0;
+  constexpr std::size_t after = offsetof(index_block_head, sequence);
+  index_block_head right = forgotten_head(layout, number);
+  const std::uint64_t there = head_of(block).checksum;
+  if (is_checksum(there, &right.sequence, sizeof right - after)) right.checksum = there;
+  return std::memcmp(block.data(), &right, sizeof right) == 0;
 }
 // As a release before forgot a place; also what a drive returns that has lost the block.
 [[nodiscard]] inline bool has_no_head(std::span<const std::byte> block) noexcept {

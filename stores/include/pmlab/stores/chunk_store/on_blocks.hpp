@@ -333,7 +333,7 @@ class records_in_region {
       throw error(name() + " belongs to a chunk store that has its records on a key-value device",
                   "open that store with this device, or give the option format to lose its data");
     check_version(name(), h.drive, region_header::version_of_drive);
-    if (h.region.checksum != h.region.right_checksum())
+    if (!is_checksum(h.region.checksum, &h.region, offsetof(region_header, checksum)))
       throw error("block 0 of " + name() + " is damaged", "restore the drive from a copy");
     check_size("the chunk store on " + name(), h.drive.blocks, h.drive.block_bytes, "it", geometry_);
   }

@@ -629,7 +629,7 @@ class records_in_pairs {
     const std::size_t before = size - sizeof there.checksum;
     const std::uint64_t checksum_there = has_both ? there.checksum : there.moments[1];
     const auto known = kept_moments::of(there.moments[0], has_both ? there.moments[1] : 0);
-    if (checksum_there != pmlab::checksum(&there, before) || !known) damaged("the session");
+    if (!is_checksum(checksum_there, &there, before) || !known) damaged("the session");
     return *known;
   }
   // False: the device is full.
@@ -651,7 +651,7 @@ class records_in_pairs {
       throw error("the records on the " + name() + " have version " + std::to_string(h.version) +
                       " of the layout, and this program reads version " + std::to_string(pairs_header::current_version),
                   "open them with the release of pmlab that wrote them");
-    if (h.checksum != h.right_checksum()) damaged("the header");
+    if (!is_checksum(h.checksum, &h, offsetof(pairs_header, checksum))) damaged("the header");
     check_size("the chunk store on the " + name(), h.blocks, h.block_bytes, "it", geometry_);
   }
 

@@ -93,16 +93,19 @@ struct drive_session {
 
   [[nodiscard]] static constexpr std::size_t offset_of(std::size_t place) noexcept { return 128 + place * 64; }
   [[nodiscard]] std::uint64_t right_checksum() const noexcept {
-    const std::array<std::uint64_t, 3> all{word, order, writes};
-    return pmlab::checksum(all.data(), order == 0 ? sizeof word : sizeof all);
+    return pmlab::checksum(summed().data(), summed_bytes());
   }
   [[nodiscard]] bool is_right(std::size_t place) const noexcept {
-    return checksum == right_checksum() && (order != 0 || moment(word).number() % 2 == place);
+    return is_checksum(checksum, summed().data(), summed_bytes()) && (order != 0 || moment(word).number() % 2 == place);
   }
   [[nodiscard]] bool is_empty() const noexcept { return word == 0 && checksum == 0 && order == 0; }
   [[nodiscard]] bool is_newer_than(const drive_session& o) const noexcept {
     return std::pair(order, moment(word).number()) > std::pair(o.order, moment(o.word).number());
   }
+
+ private:
+  [[nodiscard]] std::array<std::uint64_t, 3> summed() const noexcept { return {word, order, writes}; }
+  [[nodiscard]] std::size_t summed_bytes() const noexcept { return (order == 0 ? 1 : 3) * sizeof word; }
 };
 static_assert(sizeof(drive_session) == 32 && std::is_trivially_copyable_v<drive_session>);
 

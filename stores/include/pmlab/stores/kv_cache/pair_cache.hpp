@@ -18,8 +18,8 @@
 //       then, and none began since.
 #pragma once
 
-#include <pmlab/base/checksum.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/hash.hpp>
 #include <pmlab/stores/kv_cache/options.hpp>
 #include <pmlab/stores/kv_cache/shard.hpp>
 
@@ -193,7 +193,7 @@ class pair_cache {
   };
 
   [[nodiscard]] static name name_of(std::uint8_t space, std::string_view key) noexcept {
-    return {checksum(key.data(), key.size(), space), space, key};
+    return {hash_of_bytes(key.data(), key.size(), space), space, key};
   }
   [[nodiscard]] guarded& shard_of(const name& of) const noexcept {
     constexpr std::uint64_t lower = most_shards - 1;

@@ -1,8 +1,8 @@
 // The parts of a key-value device that its operations and its garbage collection share, and how records are read.
 #pragma once
 
-#include <pmlab/base/checksum.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/hash.hpp>
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/media/medium.hpp>
@@ -60,7 +60,7 @@ struct shape {
 
 struct default_hash {
   std::uint64_t operator()(std::uint8_t space, std::string_view key) const noexcept {
-    return checksum(key.data(), key.size(), std::uint64_t{space} + 1);
+    return hash_of_bytes(key.data(), key.size(), std::uint64_t{space} + 1);
   }
 };
 

@@ -82,19 +82,25 @@ class record_view {
   // The head and the key are undamaged.
   [[nodiscard]] bool has_whole_head(std::uint64_t seed) const noexcept {
     if (head_.key_bytes == 0 || sizeof head_ + head_.key_bytes > bytes_.size()) return false;
-    return head_.value_bytes <= most_value_bytes && head_.head_sum == head_sum(bytes_.data(), head_.key_bytes, seed);
+    return head_.value_bytes <= most_value_bytes &&
+           is_checksum(head_.head_sum, bytes_.data() + summed_from, summed_bytes(head_.key_bytes), seed);
   }
   // REQUIRES: has_whole_head, and all bytes are there.
   [[nodiscard]] bool has_whole_value(std::uint64_t seed) const noexcept {
-    return head_.value_sum == checksum(value().data(), value().size(), seed);
+    return is_checksum(head_.value_sum, value().data(), value().size(), seed);
   }
   // The checksum of the head and the key at `record`.
   [[nodiscard]] static std::uint64_t head_sum(const std::byte* record, std::size_t key_bytes,
                                               std::uint64_t seed) noexcept {
-    return checksum(record + sizeof(std::uint64_t), sizeof(record_head) - sizeof(std::uint64_t) + key_bytes, seed);
+    return checksum(record + summed_from, summed_bytes(key_bytes), seed);
   }
 
  private:
+  static constexpr std::size_t summed_from = sizeof record_head::head_sum;
+  [[nodiscard]] static constexpr std::size_t summed_bytes(std::size_t key_bytes) noexcept {
+    return sizeof(record_head) - summed_from + key_bytes;
+  }
+
   std::span<const std::byte> bytes_;
   record_head head_;
 };

@@ -181,14 +181,18 @@ class moments {
     flash_moment m;
     std::memcpy(&m, block.data() + flash_moment::offset, sizeof m);
     const moment there(m.word);
-    if (m.checksum == checksum_of(there)) return there;
-    if (there == durable() && m.checksum == checksum_of(begun())) return begun();
-    if (there == begun() && m.checksum == checksum_of(durable())) return durable();
+    if (is_checksum_of(m.checksum, there)) return there;
+    if (there == durable() && is_checksum_of(m.checksum, begun())) return begun();
+    if (there == begun() && is_checksum_of(m.checksum, durable())) return durable();
     return std::nullopt;
   }
   [[nodiscard]] std::uint64_t checksum_of(moment m) const noexcept {
     const std::uint64_t bits = m.word();
     return pmlab::checksum(&bits, sizeof bits, state_.identity[0].load(std::memory_order_relaxed));
+  }
+  [[nodiscard]] bool is_checksum_of(std::uint64_t stored, moment m) const noexcept {
+    const std::uint64_t bits = m.word();
+    return is_checksum(stored, &bits, sizeof bits, state_.identity[0].load(std::memory_order_relaxed));
   }
 
   Medium& medium_;

@@ -110,7 +110,7 @@ class opening {
     if (h.magic != flash_header::right_magic)
       throw error("device " + device_.name() + " is no flash of a key-value device: it has no header",
                   "name the flash that the device was made on");
-    if (h.checksum != checksum_of(h))
+    if (!has_right_checksum(h))
       throw error("block 0 of device " + device_.name() + " is damaged", "restore the flash from a copy");
     check_version(h);
     if (h.block_bytes != geometry_.block_bytes || h.blocks != geometry_.blocks)
@@ -270,8 +270,8 @@ class opening {
     std::memcpy(static_cast<void*>(&header), block.data(), sizeof header);
     return header;
   }
-  [[nodiscard]] static std::uint64_t checksum_of(const flash_header& h) noexcept {
-    return checksum(&h, offsetof(flash_header, checksum));
+  [[nodiscard]] static bool has_right_checksum(const flash_header& h) noexcept {
+    return is_checksum(h.checksum, &h, offsetof(flash_header, checksum));
   }
   [[nodiscard]] static bool is_of(const state& s, const flash_header& h) noexcept {
     return h.identity[0] == s.identity[0].load(std::memory_order_relaxed) &&
@@ -279,7 +279,7 @@ class opening {
   }
 
   [[nodiscard]] static bool is_whole(const flash_header& h) noexcept {
-    return h.magic == flash_header::right_magic && h.checksum == checksum_of(h);
+    return h.magic == flash_header::right_magic && has_right_checksum(h);
   }
 
   // Writes the header of a new device.
@@ -303,7 +303,7 @@ class opening {
     header.blocks = geometry_.blocks;
     header.unit_bytes = s.unit_bytes.load(std::memory_order_relaxed);
     header.superblock_bytes = s.superblock_bytes.load(std::memory_order_relaxed);
-    header.checksum = checksum_of(header);
+    header.checksum = checksum(&header, offsetof(flash_header, checksum));
     blocks::buffer block(geometry_.block_bytes);
     std::memcpy(block.data(), &header, sizeof header);
     first.begin_making();
@@ -324,7 +324,7 @@ class opening {
       throw error("device " + device_.name() + " is not the flash of the key-value device in " + medium_.name() +
                       ": it has no header",
                   "give the flash that this device was made on");
-    if (h.checksum != checksum_of(h))
+    if (!has_right_checksum(h))
       throw error("block 0 of device " + device_.name() + " is damaged", "restore the flash from a copy");
     check_version(h);
     if (is_of(s, h) && (s.unit_bytes.load(std::memory_order_acquire) != h.unit_bytes ||

@@ -30,6 +30,9 @@ namespace pmlab::stores::detail::tiered {
 [[nodiscard]] inline std::uint64_t checksum_of(const drive_epoch& e) noexcept {
   return checksum(&e, offsetof(drive_epoch, checksum), 6);
 }
+[[nodiscard]] inline bool has_right_checksum(const drive_epoch& e) noexcept {
+  return is_checksum(e.checksum, &e, offsetof(drive_epoch, checksum), 6);
+}
 
 // Fills in the first block of a drive.
 inline void put_header(std::span<std::byte> block, drive_header h, drive_epoch e) noexcept {
@@ -111,7 +114,9 @@ class drive_opener {
   [[nodiscard]] bool is_of_a_known_version() const noexcept {
     return header_.version >= drive_header::oldest_version && header_.version <= drive_header::current_version;
   }
-  [[nodiscard]] bool has_right_checksum() const noexcept { return header_.checksum == checksum_of(header_); }
+  [[nodiscard]] bool has_right_checksum() const noexcept {
+    return is_checksum(header_.checksum, &header_, offsetof(drive_header, checksum), 4);
+  }
 
   Device& device_;
   blocks::synchronous<Device> drive_;

@@ -88,7 +88,7 @@ class epoch_keeper {
     if (parts_[1 - own_] == nullptr) return;
     if (const part& p = *parts_[1 - own_]; p.header().version == drive_header::current_version) {
       std::memcpy(&known_, p.block.data() + drive_epoch::offset, sizeof known_);
-      if (known_.checksum != checksum_of(known_)) {
+      if (!has_right_checksum(known_)) {
         known_ = {};
         found.refuse("the epoch in the header of " + name_of_part(1 - own_) + " is damaged",
                      "restore the drive; option `read_only` opens what can be read");

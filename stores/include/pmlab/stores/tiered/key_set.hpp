@@ -26,7 +26,7 @@
 namespace pmlab::stores::detail::tiered {
 
 [[nodiscard]] inline std::uint64_t hash_of(std::uint16_t table, std::string_view key) noexcept {
-  return checksum(key.data(), key.size(), 16 + table);
+  return hash_of_bytes(key.data(), key.size(), 16 + table);
 }
 
 // May answer yes for a key that was not added, one in a hundred.

@@ -212,9 +212,14 @@ class bytes_reader {
 
 // ---- the two areas ----
 
-[[nodiscard]] inline std::uint64_t checksum_of(const std::byte* area, std::uint64_t bytes) noexcept {
-  constexpr std::size_t own = sizeof(std::uint64_t);
-  return checksum(area + own, sizeof(manifest_header) - own + bytes, 3);
+// What the checksum of an area covers, whose state has `bytes` bytes.
+[[nodiscard]] inline std::span<const std::byte> summed_part_of(const std::byte* area, std::uint64_t bytes) noexcept {
+  constexpr std::size_t own = sizeof manifest_header::checksum;
+  return {area + own, sizeof(manifest_header) - own + bytes};
+}
+[[nodiscard]] inline bool has_right_checksum(const std::byte* area, const manifest_header& h) noexcept {
+  const std::span<const std::byte> summed = summed_part_of(area, h.bytes);
+  return is_checksum(h.checksum, summed.data(), summed.size(), 3);
 }
 
 // True: the first area of a drive has a whole manifest. A store has one there since its first session began, and it
@@ -234,7 +239,7 @@ template <blocks::device Device>
   if (h.version == 0 || h.version % 2 != 0 || h.bytes > std::min(most_bytes, there)) return false;
   area = blocks::buffer(round_up(sizeof h + h.bytes, shape.block_bytes));
   drive.read(any.manifest_block(0), area.bytes(), blocks::stream::manifest);
-  return h.checksum == checksum_of(area.data(), h.bytes);
+  return has_right_checksum(area.data(), h);
 }
 
 template <blocks::device Device>
@@ -252,7 +257,7 @@ class manifest {
       manifest_header h;
       std::memcpy(&h, area.data(), sizeof h);
       if (h.version % 2 != parity || h.version <= version_ || h.store != store_) continue;
-      if (h.bytes > area.size() - sizeof h || h.checksum != checksum_of(area.data(), h.bytes)) continue;
+      if (h.bytes > area.size() - sizeof h || !has_right_checksum(area.data(), h)) continue;
       std::optional<manifest_state> s = state_of(area.data() + sizeof h, h.bytes, all_);
       if (!s) continue;
       version_ = h.version;
@@ -281,7 +286,8 @@ class manifest {
     h.bytes = state.size();
     std::memcpy(area.data() + sizeof h, state.data(), state.size());
     std::memcpy(area.data(), &h, sizeof h);
-    h.checksum = checksum_of(area.data(), h.bytes);
+    const std::span<const std::byte> summed = summed_part_of(area.data(), h.bytes);
+    h.checksum = checksum(summed.data(), summed.size(), 3);
     std::memcpy(area.data(), &h, sizeof h);
     return area;
   }

@@ -101,7 +101,7 @@ class page {
     std::memcpy(&h, bytes_.data(), sizeof h);
     constexpr std::size_t own = sizeof h.checksum;
     bool right =
-        h.checksum == checksum(bytes_.data() + own, bytes_.size() - own, 2) && h.set == set && h.number == number;
+        is_checksum(h.checksum, bytes_.data() + own, bytes_.size() - own, 2) && h.set == set && h.number == number;
     std::size_t at = sizeof h;
     for (std::uint32_t i = 0; right && i < h.count; ++i) {
       if (bytes_.size() - at < sizeof(page_entry)) {

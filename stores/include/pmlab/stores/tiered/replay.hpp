@@ -163,7 +163,7 @@ class log_reader {
   }
   [[nodiscard]] static bool has_right_checksum(const group_header& h, const std::byte* start) noexcept {
     constexpr std::size_t own = sizeof h.checksum;
-    return h.checksum == checksum(start + own, sizeof h - own + h.bytes, 1);
+    return is_checksum(h.checksum, start + own, sizeof h - own + h.bytes, 1);
   }
   // The first group of a segment.
   [[nodiscard]] bool is_intact_alone(std::uint32_t segment, const group_header& h) {
@@ -213,8 +213,7 @@ class log_reader {
     if (bytes > where_.block_bytes)
       read(at.segment, at.offset + where_.block_bytes,
            segment_.bytes().subspan(where_.block_bytes, bytes - where_.block_bytes));
-    const std::size_t own = sizeof header_.checksum;
-    return header_.checksum == checksum(segment_.data() + own, sizeof header_ - own + header_.bytes, 1);
+    return has_right_checksum(header_, segment_.data());
   }
 
   template <class Apply>

@@ -23,7 +23,7 @@ namespace pmlab::stores::detail::tiered {
 
 // Throws pmlab::error: this is not the value that `v` names.
 inline void check_value(std::string_view value, const found_version& v) {
-  if (check_of(value) == v.value_check) return;
+  if (is_check_of(v.value_check, value)) return;
   throw error(
       "the value of sequence " + std::to_string(v.sequence) + " in " + in_words(v.place.segment) + " is damaged",
       "check the drive; other keys are not affected");
@@ -135,7 +135,7 @@ class value_run {
   // False: `bytes` are not the value that was written.
   [[nodiscard]] static bool take(std::span<const std::byte> bytes, const found_version& v, std::string& value) {
     value.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return check_of(value) == v.value_check;
+    return is_check_of(v.value_check, value);
   }
 
   // Size of the run behind a value that was read alone. Each is twice the one before.

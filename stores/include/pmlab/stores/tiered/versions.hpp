@@ -34,8 +34,14 @@ struct found_version {
 };
 
 // The part of a checksum that is stored with a reference to a value.
+inline constexpr std::uint64_t value_seed = 5;
 [[nodiscard]] inline std::uint32_t check_of(std::string_view value) noexcept {
-  return static_cast<std::uint32_t>(checksum(value.data(), value.size(), 5));
+  return static_cast<std::uint32_t>(checksum(value.data(), value.size(), value_seed));
+}
+// As is_checksum: `check` is of `value`.
+[[nodiscard]] inline bool is_check_of(std::uint32_t check, std::string_view value) noexcept {
+  return check == check_of(value) ||
+         check == static_cast<std::uint32_t>(hash_of_bytes(value.data(), value.size(), value_seed));
 }
 
 // The versions of a memtable.
