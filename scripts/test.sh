@@ -1,7 +1,7 @@
 #!/bin/bash
 # Usage: scripts/test.sh [--quick|--all|--index NAME] [--only STEP]... [--list] [--help]
 #
-# Builds and tests. Installs missing packages first. About 20 minutes on two cores after a first build of about 13.
+# Builds and tests. Installs missing packages first. About 35 minutes on two cores after a first build of about 50.
 #
 #   --quick       build, ctest, format
 #   --index NAME  builds and runs only the tests of index NAME: about a minute after a change of its headers

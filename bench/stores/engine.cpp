@@ -15,7 +15,7 @@ constexpr std::uint64_t mebibyte = 1 << 20;
 constexpr std::uint64_t steady_writes_per_mebibyte = 40;
 constexpr std::uint64_t most_steady_volumes = 4;
 constexpr unsigned steady_depth = 32;
-constexpr std::uint64_t block = 4096;
+constexpr std::uint64_t counted_block = 4096;
 // A modelled drive takes writes faster than it will until its buffer is full, and then in bursts. So many times it is
 // written before a case and, at least, in it.
 constexpr std::uint64_t buffers_before_a_case = 2;
@@ -34,7 +34,7 @@ class volume_run final : public store_run<run_options, contestant, case_result> 
 
  private:
   [[nodiscard]] std::pair<double, std::uint64_t> size_of(const bench_case& c) const override {
-    const double blocks = static_cast<double>(options_.operations) * static_cast<double>(c.size) / block;
+    const double blocks = static_cast<double>(options_.operations) * static_cast<double>(c.size) / counted_block;
     return {by_time() ? options_.seconds : blocks, options_.operations};
   }
   [[nodiscard]] double weight_of_blocks(std::uint64_t blocks) const {
@@ -78,7 +78,7 @@ class volume_run final : public store_run<run_options, contestant, case_result> 
   // Overwrites until the rings of all chunks went into their maps more than once, and the drive's reserve is in use.
   void make_steady(contestant& s, const bench_case& c) {
     const std::uint64_t writes_made = steady_writes(c, s);
-    step(s, steadying, weight_of_blocks(writes_made * c.size / block),
+    step(s, steadying, weight_of_blocks(writes_made * c.size / counted_block),
          fmt::format("overwriting until it is steady for {} bytes", c.size), writes_made, [&] {
            const bench_case steady{
                {phase_kind::overwrite, "steady state", 0, false}, order::random, c.size, steady_depth};
@@ -106,7 +106,7 @@ class volume_run final : public store_run<run_options, contestant, case_result> 
     switch (c.what.kind) {
       case phase_kind::overwrite: return size;
       case phase_kind::mix: return size * (100 - c.what.read_percent) / 100;
-      case phase_kind::pages: return (size + block) / 4;  // a page and a record of the log, and two reads
+      case phase_kind::pages: return (size + counted_block) / 4;  // a page and a record of the log, and two reads
       case phase_kind::fill:
       case phase_kind::read:
       case phase_kind::discard:

@@ -76,13 +76,13 @@ TEST(nv_tree_leaves, that_wait_for_a_reader_are_not_to_be_moved) {
   ASSERT_TRUE(first && is_of(first->at, 1));
 
   const std::uint64_t before = store.medium_bytes();
-  for (const std::size_t i : {0, 1}) store.has_left(*group_of(1)[i]);
+  for (const std::size_t i : {0U, 1U}) store.has_left(*group_of(1)[i]);
   for (int i = 0; i < 10; ++i) {
     const auto found = store.to_move();
     ASSERT_TRUE(found);
     EXPECT_FALSE(is_of(found->at, 1)) << i;
   }
-  for (const std::size_t i : {0, 1}) store.give_back(*group_of(1)[i]);
+  for (const std::size_t i : {0U, 1U}) store.give_back(*group_of(1)[i]);
   EXPECT_EQ(store.medium_bytes(), before - parts::group_bytes<medium_type>(false));
 }
 

@@ -859,9 +859,9 @@ TEST_F(pmem_pool, is_not_as_closed_when_a_word_of_libpmemobj_has_changed) {
       {"chunk", chunk_header},
   };
   for (const auto& [name, place] : places) {
-    const auto flip = [&] {
-      char byte = content[place] = static_cast<char>(content[place] ^ 1);
-      ASSERT_EQ(::pwrite(file.get(), &byte, 1, static_cast<off_t>(place)), 1);
+    const auto flip = [&, at = place] {
+      char byte = content[at] = static_cast<char>(content[at] ^ 1);
+      ASSERT_EQ(::pwrite(file.get(), &byte, 1, static_cast<off_t>(at)), 1);
     };
     flip();
     EXPECT_FALSE(pool::is_as_closed(path())) << name;

@@ -1,5 +1,5 @@
 // Media that a release before 0.2 wrote, whose checksums were hash_of_bytes: each opens, has what was written, takes
-// changes, and opens again; a flipped bit of it is found. `data` has the files: PMLAB_WRITE_MEDIA=FOLDER, with the
+// changes, and opens again; that release refuses it then. `data` has the files: PMLAB_WRITE_MEDIA=FOLDER, with the
 // headers of such a release, makes this program write them.
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/io_log.hpp>
@@ -93,6 +93,16 @@ struct media_of_a_store {
   }
 };
 
+// The release before finds no session of its own.
+void expect_sessions_of_today(media_of_a_store& m) {
+  using stores::detail::chunk_store::drive_session;
+  for (const std::size_t place : {0U, 1U}) {
+    drive_session there;
+    std::memcpy(&there, m.drive.content().data() + drive_session::offset_of(place), sizeof there);
+    EXPECT_EQ(there.checksum, there.right_checksum()) << place;
+  }
+}
+
 // Each kind of store: `use` opens it, and closes it behind the action.
 struct chunks_in_a_pool {
   static constexpr const char* name = "chunks_in_a_pool";
@@ -105,6 +115,7 @@ struct chunks_in_a_pool {
     auto s = store::open(pool, m.drive, {.chunk_bytes = 8 * block, .ring = 3});
     action(s);
   }
+  static void expect_refused_by_it(media_of_a_store& m) { expect_sessions_of_today(m); }
 };
 struct chunks_on_the_drive {
   static constexpr const char* name = "chunks_on_the_drive";
@@ -116,6 +127,7 @@ struct chunks_on_the_drive {
     auto s = store::open(m.drive, {.chunk_bytes = 8 * block, .ring = 3});
     action(s);
   }
+  static void expect_refused_by_it(media_of_a_store& m) { expect_sessions_of_today(m); }
 };
 using pairs_in_a_pool = stores::kv_device<media::pmem, blocks::memory>;
 template <class Action>
@@ -141,6 +153,7 @@ struct chunks_in_pairs {
       action(s);
     });
   }
+  static void expect_refused_by_it(media_of_a_store& m) { expect_sessions_of_today(m); }
 };
 
 // Each third block, so that there are records of parts of chunks.
@@ -174,6 +187,12 @@ struct pairs {
   template <class Action>
   static void use(media_of_a_store& m, Action&& action) {
     use_pairs(m, action);
+  }
+  // The header of the flash has a checksum that it does not know.
+  static void expect_refused_by_it(media_of_a_store& m) {
+    stores::detail::kv_ssd::flash_header h;
+    std::memcpy(static_cast<void*>(&h), m.flash.content().data(), sizeof h);
+    EXPECT_EQ(h.checksum, checksum(&h, offsetof(stores::detail::kv_ssd::flash_header, checksum)));
   }
 };
 // More than the write buffer holds: some pairs are on the flash, the newest ones in the pool.
@@ -213,6 +232,14 @@ struct tiers {
     blocks::virtual_time time;
     const auto db = clocked::open({.staging = m.flash, .capacity = m.drive}, o, blocks::virtual_clock(time));
     action(*db);
+  }
+  // It knows layouts 2 and 3.
+  static void expect_refused_by_it(media_of_a_store& m) {
+    for (blocks::memory* const d : {&m.drive, &m.flash}) {
+      stores::detail::tiered::drive_header h;
+      std::memcpy(static_cast<void*>(&h), d->content().data(), sizeof h);
+      EXPECT_EQ(h.version, 4U);
+    }
   }
 };
 
@@ -272,6 +299,7 @@ TYPED_TEST(EarlierRelease, what_it_wrote_is_there) {
     for (std::uint64_t v = written; v < written + 5; ++v)
       TypeParam::use(m, [&](auto& s) {
         expect_all(s, v);
+        TypeParam::expect_refused_by_it(m);
         change(s, v + 1);
       });
   }

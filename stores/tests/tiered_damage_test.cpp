@@ -569,7 +569,7 @@ TEST(TieredDamage, AFailedAnswerOfADriveUndoesNothingThatIsAcknowledged) {
   EXPECT_GT(opened, 900U);
 }
 
-// A store of layout 2 is one without epochs: it is opened, and becomes one of layout 3; a crash in between is no harm.
+// A store of layout 2 is one without epochs: it is opened, and becomes one of layout 4; a crash in between is no harm.
 void make_layout_2(bytes& drive_bytes, bool has_manifests, std::uint32_t segments_from, std::uint64_t segment_count) {
   layout::drive_header h;
   std::memcpy(&h, drive_bytes.data(), sizeof h);

@@ -377,8 +377,7 @@ class rocksdb_meta::store {
       }
     }
     std::ranges::sort(touched_);
-    const auto [first, last] = std::ranges::unique(touched_);
-    touched_.erase(first, last);
+    touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
     row_text text;
     for (const std::uint32_t number : touched_) {
       const std::string_view row = row_of(number, text);

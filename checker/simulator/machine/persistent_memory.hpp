@@ -213,7 +213,8 @@ class persistent_memory {
   // The word alone.
   void publish_store(std::uint64_t* word, std::uint64_t value);
   [[nodiscard]] std::uint32_t line_of(const void* address) const noexcept {
-    return static_cast<std::uint32_t>((static_cast<const std::byte*>(address) - start()) / media::cache_line_bytes);
+    const auto bytes = static_cast<std::size_t>(static_cast<const std::byte*>(address) - start());
+    return static_cast<std::uint32_t>(bytes / media::cache_line_bytes);
   }
   // A crash may still lose stores to the line.
   [[nodiscard]] bool has_uncertain_words(std::uint32_t line) const noexcept;

@@ -228,7 +228,14 @@ class session {
       throw error("the session in block 0 of device " + device_.name() + " is damaged",
                   "restore the drive from a copy");
   }
+  // A program of an earlier release takes this session for damaged, and goes on with one of its own in the other place:
+  // without the changes behind it. So that place has this session, too, before there is a change.
   void write(moment m, std::uint64_t writes) {
+    const bool other_has_earlier_checksum = !newest_.is_empty() && newest_.checksum != newest_.right_checksum();
+    write_place(m, writes);
+    if (other_has_earlier_checksum) write_place(m, writes);
+  }
+  void write_place(moment m, std::uint64_t writes) {
     blocks::buffer block = block_0();
     drive_session next{m.word(), 0, newest_.order + 1, writes};
     next.checksum = next.right_checksum();

@@ -38,7 +38,7 @@ namespace pmlab::stores::detail::tiered {
 inline void put_header(std::span<std::byte> block, drive_header h, drive_epoch e) noexcept {
   h.checksum = checksum_of(h);
   std::memcpy(block.data(), &h, sizeof h);
-  if (h.version == drive_header::oldest_version) return;
+  if (h.version < drive_header::first_version_with_epochs) return;
   e.checksum = checksum_of(e);
   std::memcpy(block.data() + drive_epoch::offset, &e, sizeof e);
 }
@@ -74,7 +74,7 @@ class drive_opener {
                   "give the drive of the store; option `format` makes an empty store, and loses all that is there");
     if (!is_of_a_known_version())
       throw error(drive + " has version " + std::to_string(header_.version) + " of the layout, not " +
-                      std::to_string(drive_header::oldest_version) + " or " +
+                      std::to_string(drive_header::oldest_version) + " to " +
                       std::to_string(drive_header::current_version),
                   "use the version of pmlab that made it");
     if (header_.role != role_)

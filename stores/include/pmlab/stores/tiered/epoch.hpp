@@ -14,9 +14,13 @@
 // that names keys or values on it: two writes of a block for these, none for a flush of the log. Groups of the log that
 // a full staging drive sends to the other drive are no reason for an entry.
 //
-// A store of layout 2 has no epochs. (U1) < (U2) < (U3): the header of the other drive becomes one of layout 3, then a
+// A store of layout 2 has no epochs. (U1) < (U2) < (U3): the header of the other drive becomes one of layout 4, then a
 // manifest has an epoch, then the drive of the manifests gets its header. So a program that knows layout 2 only refuses
-// the store behind (U1), and a header of layout 3 beside a manifest without epoch is the sign of a damaged manifest.
+// the store behind (U1), and a header with epochs beside a manifest without one is the sign of a damaged manifest.
+//
+// A store of layout 3 has other checksums. (U4) < (U5): the drive of the manifests gets its header of layout 4, then a
+// manifest has the checksum of today. So a program that knows layout 3 only, to which that manifest and later groups of
+// the log are torn writes, refuses the store instead of going on without them.
 #pragma once
 
 #include <pmlab/blocks/buffer.hpp>
@@ -82,11 +86,11 @@ class epoch_keeper {
   // Reads it, and compares it with the manifest of `version`. Throws pmlab::error, or notes: see check_moment; the
   // epoch is damaged; the drive fails.
   void check(const manifest_epoch& named, std::uint64_t version, findings& found) {
-    if (parts_[own_]->header().version == drive_header::current_version && !named.is_there)
+    if (parts_[own_]->has_epochs() && !named.is_there)
       found.refuse("the newest manifest of the tiered store is damaged, and the one before is of an older layout",
                    "restore drives and memory from one copy; option `read_only` opens what can be read");
     if (parts_[1 - own_] == nullptr) return;
-    if (const part& p = *parts_[1 - own_]; p.header().version == drive_header::current_version) {
+    if (const part& p = *parts_[1 - own_]; p.has_epochs()) {
       std::memcpy(&known_, p.block.data() + drive_epoch::offset, sizeof known_);
       if (!has_right_checksum(known_)) {
         known_ = {};
@@ -105,7 +109,12 @@ class epoch_keeper {
   void enter(const drive_epoch& next) {
     if (parts_[1 - own_] != nullptr) parts_[1 - own_]->write(next);  // (U1), of a store of layout 2
   }
-  // A manifest with an epoch is durable, (U2).
+  // No manifest of this release is written yet.
+  void begin_upgrade() {
+    if (parts_[own_]->has_epochs() && parts_[own_]->header().version != drive_header::current_version)
+      parts_[own_]->write({});  // (U4)
+  }
+  // A manifest with an epoch is durable, (U2), (U5).
   void upgrade() {
     if (parts_[own_]->header().version != drive_header::current_version) parts_[own_]->write({});  // (U3)
   }
@@ -117,6 +126,9 @@ class epoch_keeper {
       drive_header h;
       std::memcpy(&h, block.data(), sizeof h);
       return h;
+    }
+    [[nodiscard]] bool has_epochs() const noexcept {
+      return header().version >= drive_header::first_version_with_epochs;
     }
     void write(const drive_epoch& e) {
       drive_header h = header();

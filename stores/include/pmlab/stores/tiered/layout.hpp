@@ -58,8 +58,9 @@ enum class drive_state : std::uint32_t { forming = 1, ready = 2 };
 
 struct drive_header {
   static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'T', 'I', 'E', 'R', 'D'};
-  static constexpr std::uint64_t current_version = 3;  // 1: no leaves; 2: no epochs
+  static constexpr std::uint64_t current_version = 4;  // 1: no leaves; 2: no epochs; 3: other checksums
   static constexpr std::uint64_t oldest_version = 2;   // that is opened, and becomes the current one
+  static constexpr std::uint64_t first_version_with_epochs = 3;
 
   std::array<char, 8> magic = right_magic;
   std::uint64_t version = current_version;

@@ -494,6 +494,7 @@ class tree {
     epoch_.follows = epoch_.session;
     epoch_.session = moment::with_number(std::min(last + 1, moment::largest_number)).word();
     epoch_.opened = manifest_.version() + 1;
+    epochs_.begin_upgrade();
     commit(described(*view_), true);
     epochs_.upgrade();
     next_id_ = manifest_.version() << 24;

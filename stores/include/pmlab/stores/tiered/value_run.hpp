@@ -155,8 +155,8 @@ class value_run {
     end_ = begin_;
     if (bytes_.size() < bytes) bytes_ = blocks::buffer(bytes);
     try {
-      context_.readers.with([&](auto& drives) {
-        drives.read(v.place.segment, begin, bytes_.bytes().first(bytes), blocks::stream::values);
+      context_.readers.with([&, from = begin](auto& drives) {
+        drives.read(v.place.segment, from, bytes_.bytes().first(bytes), blocks::stream::values);
       });
     } catch (const error&) {
       return false;
