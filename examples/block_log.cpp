@@ -35,7 +35,7 @@ struct line {
   char text[block_bytes - 24];
 
   [[nodiscard]] std::uint64_t sum() const { return pmlab::checksum(&number, sizeof *this - sizeof checksum); }
-  // Of this program's earlier releases, too.
+  // Lines of earlier releases of this program count, too.
   [[nodiscard]] bool is_whole() const { return pmlab::is_checksum(checksum, &number, sizeof *this - sizeof checksum); }
 };
 static_assert(sizeof(line) == block_bytes);
