@@ -598,7 +598,20 @@ void make_layout_2(bytes& drive_bytes, bool has_manifests, std::uint32_t segment
   }
 }
 
-TEST(TieredDamage, AStoreOfTheLayoutBefore) {
+// The headers of layout 3 had other checksums.
+void make_layout_3(bytes& drive_bytes) {
+  layout::drive_header h;
+  std::memcpy(&h, drive_bytes.data(), sizeof h);
+  h.version = 3;
+  h.checksum = hash_of_bytes(&h, offsetof(layout::drive_header, checksum), 4);
+  std::memcpy(drive_bytes.data(), &h, sizeof h);
+  layout::drive_epoch e;
+  std::memcpy(&e, &drive_bytes[layout::drive_epoch::offset], sizeof e);
+  e.checksum = hash_of_bytes(&e, offsetof(layout::drive_epoch, checksum), 6);
+  std::memcpy(&drive_bytes[layout::drive_epoch::offset], &e, sizeof e);
+}
+
+TEST(TieredDamage, AStoreOfAnEarlierLayout) {
   machine m;
   past p;
   splitmix64 random(6);
@@ -606,10 +619,15 @@ TEST(TieredDamage, AStoreOfTheLayoutBefore) {
     auto db = m.open();
     change(*db, p, 24, 3, random);  // in one segment
   }
-  moment old = m.now();
-  make_layout_2(old.staging, true, 512 + 2 * 4096, 1);
-  make_layout_2(old.capacity, false, 0, 0);
-  for (std::uint64_t passed = 0; passed < 12; ++passed) {
+  moment layout_2 = m.now();
+  make_layout_2(layout_2.staging, true, 512 + 2 * 4096, 1);
+  make_layout_2(layout_2.capacity, false, 0, 0);
+  moment layout_3 = m.now();
+  make_layout_3(layout_3.staging);
+  make_layout_3(layout_3.capacity);
+  for (std::uint64_t round = 0; round < 24; ++round) {
+    const std::uint64_t passed = round % 12;
+    const moment& old = round < 12 ? layout_2 : layout_3;
     m.restore(old);
     // The manifests of `old` have another length: both areas count.
     m.cut_off(passed + 200, [&] { m.open_to_read(); });
@@ -620,11 +638,12 @@ TEST(TieredDamage, AStoreOfTheLayoutBefore) {
     static_cast<void>(message_of([&] { m.open(); }));
     m.stop();
     std::uint64_t errors = 0;
-    EXPECT_TRUE(answers_right(m, p, p.states.size() - 1, "layout 2", &errors)) << message_of([&] { m.open(); });
+    EXPECT_TRUE(answers_right(m, p, p.states.size() - 1, round < 12 ? "layout 2" : "layout 3", &errors))
+        << message_of([&] { m.open(); });
     EXPECT_EQ(errors, 0U);
     layout::drive_header h;
     std::memcpy(&h, m.of(m.staging).content().data(), sizeof h);
-    EXPECT_EQ(h.version, 3U);
+    EXPECT_EQ(h.version, 4U);
   }
 }
 

@@ -658,7 +658,7 @@ TEST(Tiered, AnOlderLayoutIsRefusedByItsVersion) {
   machine m;
   m.open()->table("t").put("a", "1");
   m.of(m.staging).content()[8] = std::byte{1};
-  EXPECT_PRED2(says, message_of([&] { m.open(); }), "has version 1 of the layout, not 2 or 3");
+  EXPECT_PRED2(says, message_of([&] { m.open(); }), "has version 1 of the layout, not 2 to 4");
 }
 
 TEST(Tiered, LeavesSplitAndAnswerInBothDirections) {
