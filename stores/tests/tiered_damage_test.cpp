@@ -637,6 +637,11 @@ TEST(TieredDamage, AStoreOfAnEarlierLayout) {
           {.kind = blocks::fault::io_error, .skip = passed, .times = 1000, .what = blocks::operation::write_durable});
     static_cast<void>(message_of([&] { m.open(); }));
     m.stop();
+    const bytes now = m.now().staging;
+    const bool has_new_manifest = !std::equal(&now[512], &now[512 + 2 * 4096], &old.staging[512]);
+    if (has_new_manifest && round >= 12) {
+      EXPECT_EQ(now[8], std::byte{4}) << "(U4) comes behind the manifest";
+    }
     std::uint64_t errors = 0;
     EXPECT_TRUE(answers_right(m, p, p.states.size() - 1, round < 12 ? "layout 2" : "layout 3", &errors))
         << message_of([&] { m.open(); });
