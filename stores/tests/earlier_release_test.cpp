@@ -1,20 +1,20 @@
 // Media that a release before 0.2 wrote, whose checksums were hash_of_bytes: each opens, has what was written, takes
 // changes, and opens again; that release refuses it then. `data` has the files: PMLAB_WRITE_MEDIA=FOLDER, with the
 // headers of such a release, makes this program write them.
-#include <pmlab/base/random.hpp>
-#include <pmlab/blocks/io_log.hpp>
+#include <pmlab/base/checksum.hpp>
+#include <pmlab/blocks/clock.hpp>
 #include <pmlab/blocks/memory.hpp>
 #include <pmlab/media/pmem.hpp>
 #include <pmlab/stores/chunk_store.hpp>
 #include <pmlab/stores/kv_ssd.hpp>
 #include <pmlab/stores/tiered.hpp>
 
-#include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -26,6 +26,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <zlib.h>
@@ -62,6 +63,13 @@ std::string key_of(std::uint64_t n) { return "key " + std::to_string(1000 + n); 
 std::string value_of(std::uint64_t n, std::uint64_t version) {
   return std::string(10 + n * 37 % 700, static_cast<char>('a' + (n + version) % 26));
 }
+// Each version is of a third of the blocks or keys.
+std::optional<std::uint64_t> newest_of(std::uint64_t n, std::uint64_t versions) {
+  std::optional<std::uint64_t> newest;
+  for (std::uint64_t v = 1; v <= versions; ++v)
+    if (v % 3 == n % 3) newest = v;
+  return newest;
+}
 std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
@@ -73,6 +81,9 @@ struct media_of_a_store {
   temporary_folder folder{};
   std::string path = folder.file("pool");
 
+  [[nodiscard]] media::pmem_options of_pool() const {
+    return {.create_bytes = std::filesystem::exists(path) ? 0 : media::pmem::least_pool_bytes};
+  }
   void write(const std::string& name, bool has_flash) {
     const auto text_of = [](blocks::memory& d) {
       return std::string(reinterpret_cast<const char*>(d.content().data()), d.content().size());
@@ -93,46 +104,46 @@ struct media_of_a_store {
   }
 };
 
-// The release before finds no session of its own.
-void expect_sessions_of_today(media_of_a_store& m) {
-  using stores::detail::chunk_store::drive_session;
-  for (const std::size_t place : {0U, 1U}) {
-    drive_session there;
-    std::memcpy(&there, m.drive.content().data() + drive_session::offset_of(place), sizeof there);
-    EXPECT_EQ(there.checksum, there.right_checksum()) << place;
-  }
-}
-
 // Each kind of store: `use` opens it, and closes it behind the action.
-struct chunks_in_a_pool {
+constexpr stores::chunk_store_options chunks{.chunk_bytes = 8 * block, .ring = 3};
+struct chunk_kind {
+  // The release before finds no session of its own.
+  static void expect_refused_by_it(media_of_a_store& m) {
+    using stores::detail::chunk_store::drive_session;
+    for (const std::size_t place : {0U, 1U}) {
+      drive_session there;
+      std::memcpy(&there, m.drive.content().data() + drive_session::offset_of(place), sizeof there);
+      EXPECT_EQ(there.checksum, there.right_checksum()) << place;
+    }
+  }
+};
+struct chunks_in_a_pool : chunk_kind {
   static constexpr const char* name = "chunks_in_a_pool";
   static constexpr bool has_flash = false;
   static constexpr bool has_pool = true;
   using store = stores::chunk_store<media::pmem, blocks::memory>;
   template <class Action>
   static void use(media_of_a_store& m, Action&& action) {
-    media::pmem pool(m.path, {.create_bytes = std::filesystem::exists(m.path) ? 0 : media::pmem::least_pool_bytes});
-    auto s = store::open(pool, m.drive, {.chunk_bytes = 8 * block, .ring = 3});
+    media::pmem pool(m.path, m.of_pool());
+    auto s = store::open(pool, m.drive, chunks);
     action(s);
   }
-  static void expect_refused_by_it(media_of_a_store& m) { expect_sessions_of_today(m); }
 };
-struct chunks_on_the_drive {
+struct chunks_on_the_drive : chunk_kind {
   static constexpr const char* name = "chunks_on_the_drive";
   static constexpr bool has_flash = false;
   static constexpr bool has_pool = false;
   using store = stores::chunk_store<stores::records_on_blocks, blocks::memory>;
   template <class Action>
   static void use(media_of_a_store& m, Action&& action) {
-    auto s = store::open(m.drive, {.chunk_bytes = 8 * block, .ring = 3});
+    auto s = store::open(m.drive, chunks);
     action(s);
   }
-  static void expect_refused_by_it(media_of_a_store& m) { expect_sessions_of_today(m); }
 };
 using pairs_in_a_pool = stores::kv_device<media::pmem, blocks::memory>;
 template <class Action>
 void use_pairs(media_of_a_store& m, Action&& action) {
-  media::pmem pool(m.path, {.create_bytes = std::filesystem::exists(m.path) ? 0 : media::pmem::least_pool_bytes});
+  media::pmem pool(m.path, m.of_pool());
   auto pairs = pairs_in_a_pool::open(pool, m.flash,
                                      {.unit_bytes = 64,
                                       .superblock_bytes = 16384,
@@ -141,7 +152,7 @@ void use_pairs(media_of_a_store& m, Action&& action) {
                                       .largest_value = 4096});
   action(pairs);
 }
-struct chunks_in_pairs {
+struct chunks_in_pairs : chunk_kind {
   static constexpr const char* name = "chunks_in_pairs";
   static constexpr bool has_flash = true;
   static constexpr bool has_pool = true;
@@ -149,16 +160,15 @@ struct chunks_in_pairs {
   template <class Action>
   static void use(media_of_a_store& m, Action&& action) {
     use_pairs(m, [&](pairs_in_a_pool& pairs) {
-      auto s = store::open(pairs, m.drive, {.chunk_bytes = 8 * block, .ring = 3}, {.cache_bytes = 2100});
+      auto s = store::open(pairs, m.drive, chunks, {.cache_bytes = 2100});
       action(s);
     });
   }
-  static void expect_refused_by_it(media_of_a_store& m) { expect_sessions_of_today(m); }
 };
 
 // Each third block, so that there are records of parts of chunks.
 template <class Store>
-void change_blocks(Store& s, std::uint64_t version) {
+void change(Store& s, std::uint64_t version) {
   auto volume = s.volume("a", {.bytes = 120 * block});
   for (std::uint64_t n = version % 3; n < 120; n += 3) {
     const std::string data(block, static_cast<char>('a' + (n + version) % 26));
@@ -166,13 +176,11 @@ void change_blocks(Store& s, std::uint64_t version) {
   }
 }
 template <class Store>
-void expect_blocks(Store& s, std::uint64_t versions) {
+void expect_all(Store& s, std::uint64_t versions) {
   auto volume = s.volume("a");
   std::vector<std::byte> got(block);
   for (std::uint64_t n = 0; n < 120; ++n) {
-    std::optional<std::uint64_t> newest;
-    for (std::uint64_t v = 1; v <= versions; ++v)
-      if (v % 3 == n % 3) newest = v;
+    const std::optional<std::uint64_t> newest = newest_of(n, versions);
     volume.read(n * block, got);
     const auto right = newest ? static_cast<std::byte>('a' + (n + *newest) % 26) : std::byte{};
     EXPECT_EQ(got, std::vector<std::byte>(block, right)) << n;
@@ -196,20 +204,24 @@ struct pairs {
   }
 };
 // More than the write buffer holds: some pairs are on the flash, the newest ones in the pool.
-void change_pairs(pairs_in_a_pool& p, std::uint64_t version) {
-  for (std::uint64_t n = 0; n < 100; ++n)
-    if (n % 3 == version % 3) {
-      EXPECT_NE(p.put(key_of(n), bytes_of(value_of(n, version))), stores::kv_outcome::full);
-    }
+void change(pairs_in_a_pool& p, std::uint64_t version) {
+  for (std::uint64_t n = version % 3; n < 100; n += 3)
+    EXPECT_NE(p.put(key_of(n), bytes_of(value_of(n, version))), stores::kv_outcome::full);
 }
 template <class Get>
 void expect_newest(std::uint64_t versions, Get&& get) {
   for (std::uint64_t n = 0; n < 100; ++n) {
-    std::optional<std::string> right;
-    for (std::uint64_t v = 1; v <= versions; ++v)
-      if (v % 3 == n % 3) right = value_of(n, v);
-    EXPECT_EQ(get(key_of(n)), right) << n;
+    const std::optional<std::uint64_t> newest = newest_of(n, versions);
+    EXPECT_EQ(get(key_of(n)), newest ? std::optional(value_of(n, *newest)) : std::nullopt) << n;
   }
+}
+
+void expect_all(pairs_in_a_pool& p, std::uint64_t versions) {
+  expect_newest(versions, [&](const std::string& key) -> std::optional<std::string> {
+    const auto found = p.get(key);
+    if (!found) return std::nullopt;
+    return std::string(reinterpret_cast<const char*>(found->data()), found->size());
+  });
 }
 
 using clocked = stores::tiered<blocks::memory, blocks::virtual_clock>;
@@ -243,35 +255,16 @@ struct tiers {
   }
 };
 
-template <class Store>
-void change(Store& s, std::uint64_t version) {
-  if constexpr (std::is_same_v<Store, pairs_in_a_pool>) {
-    change_pairs(s, version);
-  } else if constexpr (std::is_same_v<Store, clocked>) {
-    auto t = s.table("t");
-    for (std::uint64_t n = 0; n < 100; ++n)
-      if (n % 3 == version % 3) t.put(key_of(n), value_of(n, version));
-    s.sync();
-    // The newest changes stay in the log alone.
-    if (version % 4 != 0) s.compact();
-  } else {
-    change_blocks(s, version);
-  }
+void change(clocked& s, std::uint64_t version) {
+  auto t = s.table("t");
+  for (std::uint64_t n = version % 3; n < 100; n += 3) t.put(key_of(n), value_of(n, version));
+  s.sync();
+  // The newest changes stay in the log alone.
+  if (version % 4 != 0) s.compact();
 }
-template <class Store>
-void expect_all(Store& s, std::uint64_t versions) {
-  if constexpr (std::is_same_v<Store, pairs_in_a_pool>) {
-    expect_newest(versions, [&](const std::string& key) -> std::optional<std::string> {
-      const auto found = s.get(key);
-      if (!found) return std::nullopt;
-      return std::string(reinterpret_cast<const char*>(found->data()), found->size());
-    });
-  } else if constexpr (std::is_same_v<Store, clocked>) {
-    auto t = s.table("t");
-    expect_newest(versions, [&](const std::string& key) { return t.get(key); });
-  } else {
-    expect_blocks(s, versions);
-  }
+void expect_all(clocked& s, std::uint64_t versions) {
+  auto t = s.table("t");
+  expect_newest(versions, [&](const std::string& key) { return t.get(key); });
 }
 
 constexpr std::uint64_t written = 8;
