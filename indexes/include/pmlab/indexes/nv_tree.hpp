@@ -59,6 +59,7 @@
 //       until it is filled and replaced.
 //   D6  Descriptors, and leaves that were replaced, are reused when no reader is left that began before (epochs). For a
 //       reader that moves from one descriptor to the next see detail/leaf_versions.hpp.
+//   D7  A leaf is in the tree, free, or has left it and waits for readers (or for the next opening).
 #pragma once
 
 #include <pmlab/base/error.hpp>

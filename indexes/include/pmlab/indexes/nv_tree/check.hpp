@@ -17,7 +17,7 @@
 
 namespace pmlab::indexes::detail::nv_tree {
 
-// `head`: the descriptor before the first leaf's. (D1 to D4: nv_tree.hpp.)
+// `head`: the descriptor before the first leaf's. (D1 to D4, D7: nv_tree.hpp.)
 template <media::medium Medium>
 [[nodiscard]] check_report check(const Medium& medium, const leaf_store<Medium>& store, const descriptor& head,
                                  const inner_nodes& inner) {
@@ -60,6 +60,8 @@ template <media::medium Medium>
     if (ends != (last == std::numeric_limits<key_type>::max()) || (ends && read_header(l, medium.locate(&l)).next))
       report.add("D2: " + where() + " contradicts its range about being the last one");
   }
+  if (leaves + store.free_leaves() + store.waiting_leaves() != store.leaves())
+    report.add("D7: a leaf is neither in the tree nor free");
   inner.check(report, [&](key_type key, std::uint64_t word) {
     const descriptor& d = *reinterpret_cast<const descriptor*>(word);
     if (!d.is_linked() || d.low != key)

@@ -141,6 +141,12 @@ class leaf_store {
 
   [[nodiscard]] std::size_t leaves() const noexcept { return leaf_count_; }
   [[nodiscard]] std::size_t free_leaves() const noexcept { return free_count_; }
+  // Leaves that have left the tree: readers may hold them, or there was no memory to give them back later.
+  [[nodiscard]] std::size_t waiting_leaves() const noexcept {
+    std::size_t waiting = 0;
+    for (const group& g : groups_) waiting += count_of(g.left);
+    return waiting;
+  }
   [[nodiscard]] std::uint64_t medium_bytes() const noexcept {
     return (groups_.size() - 1) * group_bytes<Medium>(false) + group_bytes<Medium>(true);
   }
