@@ -577,6 +577,13 @@ check_report skip_list<Medium, Towers>::check() const {
                                                            1, [&](std::size_t n) { return in_list[n]; });
     if (const std::size_t lost = outside.found().lost.size(); lost != 0) report.add("K5: " + parts::text_of_lost(lost));
     towers_.check(known, report);
+    if constexpr (towers::recovers_all_slabs) {
+      // Some functions that wait free memory of the towers.
+      const std::size_t found = report.entries + deleted + body_.nodes.out_of_use();
+      if (found > known.size()) report.add("K4: a node is in use and free");
+      if (found + body_.epochs.waiting() < known.size())
+        report.add("K4: a node is in no list, not free, and not retired");
+    }
   } catch (const error& e) {
     report.add(e.what());
   }

@@ -46,7 +46,7 @@ struct body {
   // Retires `n`, which was snipped off behind `before`: it is freed when no reader can use it. Without memory for that
   // it is lost until the next open.
   void retire(node& n, node& before) {
-    epochs.retire([this, n = &n, before = &before] { nodes.give_back_snipped(*n, *before); });
+    if (!epochs.retire([this, n = &n, before = &before] { nodes.give_back_snipped(*n, *before); })) nodes.lose_one();
   }
 
   static constexpr std::size_t lock_stripes = media::lock_stripes_on<Medium>(std::size_t{1} << 13);

@@ -26,6 +26,7 @@ class dram_towers {
  public:
   static constexpr std::size_t levels_in_medium = 1;
   static constexpr bool zeroed_slabs = false;
+  static constexpr bool recovers_all_slabs = true;  // when it opens
   using body_type = body<Medium, levels_in_medium>;
   using slab_type = typename body_type::slab_type;
 

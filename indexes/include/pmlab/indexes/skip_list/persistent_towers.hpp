@@ -53,6 +53,7 @@ class persistent_towers {
  public:
   static constexpr std::size_t levels_in_medium = top + 1;
   static constexpr bool zeroed_slabs = true;
+  static constexpr bool recovers_all_slabs = false;
   using body_type = body<Medium, levels_in_medium>;
   using slab_type = typename body_type::slab_type;
   using place = typename chain<Medium>::place;

@@ -126,6 +126,13 @@ class slab_directory {
   [[nodiscard]] std::size_t open_nodes() const noexcept { return open_nodes_; }
   [[nodiscard]] std::size_t open_free() const noexcept { return open_free_; }
 
+  // The same of all slabs.
+  [[nodiscard]] std::size_t all_free() const noexcept {
+    std::size_t free = 0;
+    for (const record* r = newest_; r != nullptr; r = r->older) free += r->free;
+    return free;
+  }
+
   template <class Visit>
   void for_each(Visit&& visit) {
     for (record* r = newest_; r != nullptr; r = r->older) visit(*r);

@@ -157,7 +157,7 @@ class slabs {
   // is lost until the next open: the erase has happened.
   void give_back_snipped(node& n, node& before) noexcept {
     thread_state* const known = this_thread_if_memory();
-    if (known == nullptr) return;
+    if (known == nullptr) return lose_one();
     thread_state& mine = *known;
     const std::scoped_lock own(mine.own);
     keep(mine.snipped, {&n, &before});
@@ -304,6 +304,16 @@ class slabs {
     return r.closed;
   }
 
+  // A node of a list was snipped off, and there was no memory to free it later: it is lost until the next open.
+  void lose_one() noexcept { lost_.fetch_add(1, std::memory_order_relaxed); }
+
+  // Nodes that are free or will be, and those that are lost. REQUIRES: no writer, and no slab is unrecovered.
+  [[nodiscard]] std::size_t out_of_use() const {
+    std::size_t nodes = directory_.all_free() + lost_.load(std::memory_order_relaxed);
+    threads_.for_each([&](const thread_state& t) { nodes += t.free.size() + t.rest.count + t.snipped.size(); });
+    return nodes;
+  }
+
   // DRAM of the free nodes' state, approximately.
   [[nodiscard]] std::uint64_t dram_bytes() const {
     std::uint64_t bytes = directory_.bytes() + bytes_of(unrecovered_);
@@ -434,10 +444,11 @@ class slabs {
 
   // Keeps an element. Without memory the node is lost until the next open.
   template <class T>
-  static void keep(std::vector<T>& list, T element) noexcept {
+  void keep(std::vector<T>& list, T element) noexcept {
     try {
       list.push_back(element);
     } catch (const std::bad_alloc&) {
+      lose_one();
     }
   }
 
@@ -564,6 +575,7 @@ class slabs {
   bool any_released_ = false;
   std::atomic<std::size_t> closed_{0};  // slabs
   std::atomic<bool> may_be_sparse_{false};
+  std::atomic<std::size_t> lost_{0};  // nodes that no list has, for lack of memory
   std::atomic<thread_state*> states_{nullptr};
   thread_blocks<thread_state> threads_;
 };

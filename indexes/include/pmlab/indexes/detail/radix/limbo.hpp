@@ -9,11 +9,13 @@
 //   B1  A block of the tree is linked, in the limbo, or free; after every crash, too. So nothing leaks.
 //   B2  A node in the limbo is released when no guard is left that began before it was unlinked (sync::epochs), or by
 //       the next open, which has no readers yet.
+//   B3  Without a writer, a word has a node or is free: a word that no list knows would be lost until the next open.
 #pragma once
 
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/damaged_tree.hpp>
 #include <pmlab/indexes/detail/radix/node.hpp>
+#include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 
 #include <algorithm>
@@ -122,6 +124,14 @@ class limbo {
           result += Kinds::bytes(link.kind());
     }
     return result;
+  }
+
+  // Checks B3. REQUIRES: no writer.
+  void check(check_report& report) const {
+    std::size_t waiting = 0;
+    for (const limbo_block* const b : found_blocks())
+      for (const auto& word : b->waiting) waiting += word.load(std::memory_order_acquire) != 0 ? 1 : 0;
+    if (free_.size() + waiting != words_) report.add("B3: a word of the limbo has no node and is not free");
   }
 
   [[nodiscard]] static error damaged() { return corrupt("its unlinked nodes"); }

@@ -109,6 +109,8 @@ class structure {
   [[nodiscard]] std::uint64_t dram_bytes() const noexcept { return locks_.bytes(); }
   // The bytes of nodes that wait to be released, and of the head. REQUIRES: no writer.
   [[nodiscard]] std::uint64_t medium_bytes_beside_nodes() const { return sizeof(tree_head) + limbo_.bytes(); }
+  // Checks the nodes that wait. REQUIRES: no writer.
+  void check_unlinked(check_report& report) const { limbo_.check(report); }
 
   // Links lead to nodes, and depths increase, after any crash. If this does not hold, the medium was damaged: an
   // operation throws, and neither crashes nor loops for ever.

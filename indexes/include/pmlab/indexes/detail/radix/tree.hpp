@@ -161,7 +161,11 @@ class tree {
   [[nodiscard]] index_stats stats() const;
 
   // Checks every invariant above.
-  [[nodiscard]] check_report check() const { return radix::check<kinds>(medium_, *root_); }
+  [[nodiscard]] check_report check() const {
+    check_report report = radix::check<kinds>(medium_, *root_);
+    nodes_.check_unlinked(report);
+    return report;
+  }
 
  private:
   static constexpr std::size_t batch_width = 16;
