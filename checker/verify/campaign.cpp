@@ -85,6 +85,12 @@ bool goes_on(const subject& kind) {
   return !kind.reserves_sentinels && (kind.open_image != nullptr || kind.open_image_on_drives != nullptr);
 }
 
+// Many keys take long: a caller that requests few gets short rounds. (No round of many has fewer than requested.)
+constexpr std::size_t few_keys = 30;
+
+// Two of the numbers whose rounds have no special form.
+bool has_joins_by_seed(std::uint64_t seed) { return seed % 16 == 8 || seed % 16 == 15; }
+
 // Each state of a library is searched for hundreds or thousands of keys.
 void use_few_states(crash_options& crash) {
   crash.points_one_in = 12;
@@ -114,8 +120,13 @@ void choose_form(const subject& kind, round_options& round, std::uint64_t seed) 
   // Short ones and long ones, see below.
   const bool continues = number == 0 || number == 7 || number == 10 || (round.near_split && !is_library);
   if (round.crashes && continues) round.reopenings = 1 + (!round.grown && seed / 16 % 4 == 0 ? 1 : 0);
-  // Many keys take long: a caller that requests few gets short rounds. (None of these rounds has fewer than requested.)
-  constexpr std::size_t few_keys = 30;
+  if (round.joining) {
+    round.crash.states_per_point = 12;
+    round.crash.states_per_promise = 12;
+    round.crash.crash_recovery_one_in = 200;
+    if (is_library) use_few_states(round.crash);
+    return;
+  }
   if (round.keys >= few_keys && (kind.ordered ? number == 3 || number == 13 : is_library && number == 3)) {
     round.thin = true;
     round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 24 : 60);
@@ -151,7 +162,11 @@ round_options round_of(const subject& subject, const campaign_options& options, 
     round.store_buffers = has_store_buffers(round, options.order);
     return host_round_of(round);
   }
-  const bool begins_grown = seed % 16 == 5;
+  const bool is_index = subject.volume == nullptr && subject.prefix == nullptr;
+  const bool joins_by_seed = options.joins_by_seed && has_joins_by_seed(seed) && code_of(subject) == nullptr;
+  round.joining = (round.joining || joins_by_seed) && is_index && subject.ordered && !subject.missing.erase &&
+                  kind != 0 && round.how == search::random && round.keys >= few_keys;
+  const bool begins_grown = seed % 16 == 5 && !round.joining;
   const bool is_in_use = begins_grown && subject.fills_up;
   round.grown = round.grown || begins_grown;
   if (is_in_use) {
@@ -169,7 +184,6 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   if (kind == 0) round.threads = 1;
   round.store_buffers = has_store_buffers(round, options.order);
   choose_form(subject, round, seed);
-  const bool is_index = subject.volume == nullptr && subject.prefix == nullptr;
   // Most libraries promise nothing then: their rounds have it on request.
   const bool by_seed = options.short_dram_by_seed && seed % 4 == 2 && code_of(subject) == nullptr;
   // What a removal without DRAM leaves behind is cleared beside others, which pause.
@@ -178,11 +192,13 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   round.pauses = (round.pauses || clears || (options.pauses_by_seed && (mix_bits(seed) & 2) != 0)) &&
                  round.threads > 1 && round.how == search::random;
   // A kill has no round on its own: the threads go on behind it.
-  const bool is_plain = !round.grown && !round.thin && !round.loaded && !round.nearly_full && !round.full;
+  const bool is_plain =
+      !round.grown && !round.thin && !round.joining && !round.loaded && !round.nearly_full && !round.full;
   round.kills = is_index && round.kills && round.crashes && is_plain && goes_on(subject) && round.how == search::random;
   if (round.kills) round.reopenings = 1;
   // Threads collide if there are few keys.
-  if (kind != 0 && !round.grown && !round.thin && !round.loaded && !round.nearly_full && seed / 4 % 2 == 0) {
+  if (kind != 0 && !round.grown && !round.thin && !round.joining && !round.loaded && !round.nearly_full &&
+      seed / 4 % 2 == 0) {
     round.operations = std::min<std::size_t>(round.operations, 12);
     round.keys = std::min<std::size_t>(round.keys, 5);
   }
@@ -267,6 +283,7 @@ std::vector<part> parts_of(const campaign_options& whole) {
   schedules.short_dram_by_seed = crashes.short_dram_by_seed = true;
   campaign_options rest = whole;
   schedules.pauses_by_seed = rest.pauses_by_seed = true;
+  schedules.joins_by_seed = rest.joins_by_seed = true;
   return {{schedules, first_share}, {crashes, first_share}, {rest, 1 - 2 * first_share}};
 }
 
@@ -283,6 +300,7 @@ campaign_options replay_of(const round_options& round, std::uint64_t before) {
   replay.round.short_dram = round.short_dram;
   replay.round.kills = round.kills;
   replay.round.pauses = round.pauses;
+  replay.round.joining = round.joining;
   replay.round.steps = round.steps;
   replay.round.hosts = round.hosts;
   replay.crashes = round.crashes;

@@ -39,6 +39,7 @@ struct campaign_options {
   bool mixed = true;                  // with both: mostly rounds with both, some with schedules, few with crashes only
   bool short_dram_by_seed = false;    // in one round of four
   bool pauses_by_seed = false;        // in half of the rounds with threads
+  bool joins_by_seed = false;         // in two of sixteen rounds with threads
   bool schedule_follows_seed = true;  // false: the schedule is round.schedule_seed
   double budget_seconds = 60;
   std::uint64_t rounds = 0;    // 0: as many as the budget allows

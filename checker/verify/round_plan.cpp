@@ -53,7 +53,9 @@ class planner {
     }
     for (unsigned p = 0; p <= options_.reopenings; ++p) plan_.phases.emplace_back(options_.threads);
     // Nodes become thin by erasures.
-    if (options_.thin && !kind_.missing.erase)
+    if (options_.joining && !kind_.missing.erase)
+      joining();
+    else if (options_.thin && !kind_.missing.erase)
       thin();
     else
       usual();
@@ -343,6 +345,77 @@ class planner {
           else
             thread.push_back({{action::erase, ascending_[oldest], 0}});
         }
+  }
+
+  // ---- rounds that begin with nodes that a few erasures join ----
+
+  // A thread that joins two nodes, or has found the place of a key, waits for their locks, and others make them other
+  // nodes meanwhile: so the threads take turns about the same key, some of them erasing on one side of it, and some
+  // inserting on the other one.
+  void joining() {
+    const std::size_t count = 120 + source_.below(source_.one_in(3) ? 900 : 240);
+    constexpr key_set kinds[] = {key_set::dense, key_set::sequential, key_set::anywhere};
+    ascending_ = make_keys(kinds[source_.below(std::size(kinds))], count, source_);
+    for (const std::uint64_t key : ascending_) plan_.prepare.push_back({action::insert, key, ++unique_});
+    std::sort(ascending_.begin(), ascending_.end());
+    constexpr std::size_t all_shares = 12;
+    const std::size_t share_that_stays = 3 + source_.below(6);
+    std::vector<bool> present(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      present[i] = source_.below(all_shares) < share_that_stays;
+      if (present[i])
+        plan_.keys.push_back(ascending_[i]);
+      else
+        plan_.prepare.push_back({action::erase, ascending_[i], 0});
+    }
+    constexpr std::size_t distances[] = {1, 6, 24};
+    for (auto& phase : plan_.phases) {
+      std::size_t middle = source_.below(count);
+      while (phase.front().size() < options_.operations) {
+        if (source_.one_in(4)) middle = source_.below(count);
+        const bool upwards = source_.one_in(2);
+        const std::size_t away = source_.below(distances[source_.below(std::size(distances))]);
+        const std::size_t turn = std::min(2 + source_.below(10), options_.operations - phase.front().size());
+        for (auto& thread : phase) {
+          const std::uint64_t part = source_.below(8);
+          for (std::size_t n = 0; n < turn; ++n) thread.push_back(next_of_turn(part, middle, upwards, away, present));
+        }
+      }
+    }
+  }
+
+  // Erasures go away from the middle `upwards`, or downwards, and inserts the other way: each changes the nearest key
+  // that is to be there, or not, by then.
+  [[nodiscard]] planned_step next_of_turn(std::uint64_t part, std::size_t middle, bool upwards, std::size_t away,
+                                          std::vector<bool>& present) {
+    constexpr std::uint64_t erases = 3, inserts = 6, both = 7;  // parts below these
+    const auto count = static_cast<std::ptrdiff_t>(present.size());
+    const bool is_erasure = part < erases || (part >= inserts && part < both && source_.one_in(2));
+    if (part >= both || source_.one_in(10)) return a_read_near(middle);
+    const std::ptrdiff_t step = is_erasure == upwards ? 1 : -1;
+    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(middle) + step * static_cast<std::ptrdiff_t>(away);
+    for (std::ptrdiff_t i = first; i >= 0 && i < count; i += step) {
+      const auto at = static_cast<std::size_t>(i);
+      if (present[at] != is_erasure) continue;
+      present[at] = !is_erasure;
+      const std::uint64_t key = ascending_[at];
+      plan_.keys.push_back(key);
+      planned_step s;
+      s.what = {is_erasure ? action::erase : action::insert, key, is_erasure ? 0 : ++unique_};
+      return s;
+    }
+    return a_read_near(middle);
+  }
+
+  [[nodiscard]] planned_step a_read_near(std::size_t middle) {
+    constexpr std::size_t reach = 60;
+    const std::size_t first = middle - std::min(middle, reach);
+    const std::uint64_t key = ascending_[first + source_.below(std::min(2 * reach, ascending_.size() - first))];
+    plan_.keys.push_back(key);
+    planned_step s;
+    s.what = {action::find, key, 0};
+    if (source_.one_in(2)) s.scan_length = 1 + source_.below(source_.one_in(2) ? 120 : 20);
+    return s;
   }
 
   void add_with_reads(std::vector<planned_step>& thread, const step& s) {

@@ -40,6 +40,9 @@ struct round_options {
   bool branching = false;
   // Begin with many nodes of few entries each, which empty and are used again.
   bool thin = false;
+  // Begin with nodes that are about as sparse as they may be. All threads work about the same keys: nodes are joined on
+  // one side of these, and filled on the other.
+  bool joining = false;
   // Begin with a load of many entries.
   bool loaded = false;
   // The media have no room for a while, or from some moment on.

@@ -42,6 +42,7 @@ json options_of(const verify_request& request, const verify::campaign_options& o
   if (request.short_dram) j["short_dram"] = true;
   if (request.kills) j["kills"] = true;
   if (request.pauses) j["pauses"] = true;
+  if (request.joins) j["joins"] = true;
   j["threads"] = o.round.threads;
   j["operations"] = o.round.operations;
   j["keys"] = o.round.keys;

@@ -263,6 +263,8 @@ command add_verify(CLI::App& program, const arguments& command_line) {
   add_host_options(*app, r->hosts);
   app->add_flag("--pauses", r->pauses,
                 "suspend threads just before atomic changes and publications, while others change much");
+  app->add_flag("--joins", r->joins,
+                "of an ordered index: let threads join and fill the same few nodes, about as sparse as they may be");
   app->add_flag("--short-dram", r->short_dram, "let operator new fail: for once, for a while, or for good");
   value("--threads", "", "N: logical threads; 4 with --schedules if not given, otherwise 1", r->threads, up_to(1024));
   value("--operations", "", "N: operations of each thread; 120 with one thread, otherwise 60; 1000 with --exhaustive",

@@ -100,6 +100,7 @@ campaign_options options_of(const verify_request& r) {
   o.round.short_dram = r.short_dram;
   o.round.kills = r.kills;
   o.round.pauses = r.pauses;
+  o.round.joining = r.joins;
   o.round.steps = parse_steps(r.steps);
   o.budget_seconds = r.budget;
   o.rounds = r.rounds;
@@ -153,6 +154,7 @@ std::string replay_command(const verify_request& request, const std::string& nam
   if (round.short_dram) text += " --short-dram";
   if (round.kills) text += " --kills";
   if (round.pauses) text += " --pauses";
+  if (round.joining) text += " --joins";
   text += fmt::format(" --threads {} --operations {} --keys {} --seed {}",
                       round.threads / (round.hosts ? round.hosts->hosts : 1), round.operations, round.keys,
                       round.seed - before);

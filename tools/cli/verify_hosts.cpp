@@ -59,7 +59,7 @@ void check_host_options(const CLI::App& app, unsigned threads, unsigned most_thr
   if (r.hosts < 2 || r.hosts > most_hosts)
     throw error(fmt::format("--hosts is {}", r.hosts), fmt::format("give 2 to {}", most_hosts));
   for (const char* const other : {"--crashes", "--kills", "--exhaustive", "--performance", "--scoreboard", "--io-log",
-                                  "--program", "--short-dram", "--persistence", "--out"})
+                                  "--program", "--short-dram", "--joins", "--persistence", "--out"})
     if (app.count(other) != 0)
       throw error(fmt::format("--hosts is about schedules of indexes by name or subject, and excludes {}", other),
                   "leave one of them out");

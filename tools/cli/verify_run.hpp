@@ -38,6 +38,7 @@ struct verify_request {
   bool schedules = false;
   bool short_dram = false;
   bool pauses = false;
+  bool joins = false;
   std::string memory_order;  // sc, tso; empty: half of the rounds one, half the other
   host_request hosts;
   bool exhaustive = false;   // every state of every crash point of one history
