@@ -262,7 +262,7 @@ std::unique_ptr<runner> make_runner(const subject& kind, const round_options& fi
 void warm_up(runner& rounds, round_options like) {
   const round_counts none = board->counts;
   like.operations = 4;
-  like.grown = like.thin = like.joining = like.loaded = like.full = like.short_dram = like.kills = false;
+  like.grown = like.thin = like.joining = like.loaded = like.filled = like.full = like.short_dram = like.kills = false;
   like.reopenings = 0;
   like.crashes = false;
   like.steps.clear();

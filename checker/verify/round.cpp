@@ -220,10 +220,14 @@ void index_runner::begin_phase() {
   simulator::the_machine().quietly([&] {
     if (phase_ > 0) work_where_it_crashed();
     target_->know_keys(history_->keys());
-    if (phase_ == 0)
-      for (const auto& [key, value] : plan_.before) history_->there_before({key, value});
+    refused_.clear();
   });
-  if (phase_ == 0) prepare();
+  if (phase_ != 0) return;
+  prepare();
+  simulator::the_machine().quietly([&] {
+    for (const auto& [key, value] : plan_.before)
+      if (!refused_.contains(key)) history_->there_before({key, value});
+  });
 }
 
 // Half of the operations move to keys that a change was under way on when the last phase ended, and to their
@@ -251,12 +255,19 @@ void index_runner::prepare() {
   if (!plan_.prepare.empty()) {
     observe(nullptr);
     // A profile needs it, to tell a store of code that is not instrumented.
-    memory_.keep_log(options_->profile != nullptr);
+    // So do several hosts: what they see differs.
+    memory_.keep_log(options_->profile != nullptr || options_->hosts);
     // Nothing is verified of it.
     const simulator::recorded_code recorded = simulator::the_machine().record({});
     for (const step& s : plan_.prepare) {
       if (options_->profile != nullptr) options_->profile->operation_begins();
-      target_->perform(s);
+      const bool is_full = target_->perform(s).changed == indexes::outcome::full;
+      simulator::the_machine().quietly([&] {
+        if (is_full)
+          refused_.insert(s.key);
+        else if (s.what != action::erase)
+          refused_.erase(s.key);
+      });
       simulator::the_machine().allow(accesses_between_steps);
     }
     simulator::the_machine().record(recorded);

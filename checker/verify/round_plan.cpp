@@ -185,6 +185,21 @@ class planner {
       plan_.prepare.push_back({action::upsert, plan_.keys[i % plan_.keys.size()], ++unique_});
   }
 
+  void fill() {
+    splitmix64 own(options_.seed * 2897 + 41);
+    // A small index still has room for what the round adds.
+    constexpr std::size_t most = 16;
+    for (std::size_t i = 0; i < std::min(most, plan_.keys.size()); ++i) {
+      const std::uint64_t key = plan_.keys[i];
+      if (own.one_in(4)) continue;
+      plan_.prepare.push_back({action::insert, key, ++unique_});
+      for (std::uint64_t n = own.below(3); n > 0; --n) {
+        plan_.prepare.push_back({action::erase, key, 0});
+        plan_.prepare.push_back({action::insert, key, ++unique_});
+      }
+    }
+  }
+
   // A key that the split may have moved: a neighbour of a key that was added last, or, of a hash table, one of these.
   [[nodiscard]] std::uint64_t near_the_change(std::size_t added) {
     if (fresh_.empty()) return ascending_[near_.below(ascending_.size())];
@@ -210,6 +225,7 @@ class planner {
       begin_grown();
     else
       plan_.keys = usual_keys(options_.loaded ? std::max<std::size_t>(options_.keys, loaded_keys) : options_.keys);
+    if (options_.filled) fill();
     ascending_ = plan_.keys;
     std::sort(ascending_.begin(), ascending_.end());
     std::size_t next_fresh = 0;

@@ -45,6 +45,8 @@ struct round_options {
   bool joining = false;
   // Begin with a load of many entries.
   bool loaded = false;
+  // Begin with some of the keys, which have come, gone and come again.
+  bool filled = false;
   // The media have no room for a while, or from some moment on.
   bool full = false;
   // DRAM has no room: operator new fails, for once, for a while or for good.

@@ -15,7 +15,7 @@ from verifier import Verifier  # noqa: E402
 
 PROGRAM, SUBJECT, DATA, TREE, UNSHARED = sys.argv[1:6]
 MODES = ("full", "partial", "none")
-LONGEST_SECONDS = 5  # processor time in which each defect is found
+LONGEST_SECONDS = 10  # processor time in which each defect is found; the ten million accesses of a livelock take half
 
 
 def processor_seconds():
@@ -60,6 +60,18 @@ class Hosts(unittest.TestCase):
                     self.assertLess(counts["deaths"], 100 * int(deaths))
                     self.assertGreater(counts["lost stores"], 0)
                     self.assertEqual(counts.get("clobbers", 0), 0)
+
+    def test_some_rounds_begin_filled(self):
+        self.verifier.choose(next(n for n, m in plant.mutations_in(DATA) if m["name"] == "lock_is_not_taken"))
+        found = []
+        for seed in range(1, 49):
+            status, output, _ = self.verifier.run("--subject", SUBJECT, "--hosts", "2", "--coherence", "none", "--seed",
+                                                  str(seed), "--rounds", "1", "--shrink", "0", "--quiet")
+            if status == 1:
+                found.append(re.search(r"^ *\((\d+) inserts and erases before, which leave \d+ keys\)$", output, re.M))
+        filled = [int(line[1]) for line in found if line]
+        self.assertTrue(0 < len(filled) < len(found), (len(filled), len(found)))
+        self.assertGreater(max(filled), 3)
 
     def test_threads_are_for_each_host(self):
         self.counts("--hosts", "3", "--threads", "2", "--coherence", "none", "--rounds", "50")

@@ -77,10 +77,9 @@ void host_runner::join(unsigned host) {
 }
 
 void host_runner::begin_phase() {
-  simulator::machine& machine = simulator::the_machine();
-  for (unsigned host = 1; host < count(); ++host) join(host);
-  machine.move_to_host(0);
   index_runner::begin_phase();
+  for (unsigned host = 1; host < count(); ++host) join(host);
+  simulator::the_machine().move_to_host(0);
 }
 
 // The thread is on the host from its beginning on: it may die before it runs.
@@ -136,6 +135,7 @@ round_options host_round_of(round_options round) {
   // Hosts collide if there are few keys.
   if (round.seed / 2 % 2 == 0) round.keys = std::min<std::size_t>(round.keys, 5);
   round.pauses = round.pauses || round.seed % 4 == 1;
+  round.filled = mix_bits(round.seed) % 3 == 0;
   return round;
 }
 
