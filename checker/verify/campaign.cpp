@@ -261,6 +261,33 @@ child_outcome run_part(const subject& kind, const campaign_options& options, dou
   return run_rounds_in_child(kind, next, seconds, counts, progress, bounded ? 1 : options.jobs);
 }
 
+// The first round has no death, and counts the events. One process has all choices of a death, one after the other.
+child_outcome run_every_death(const subject& kind, const campaign_options& options, double seconds,
+                              round_counts& counts, const std::function<void(const round_counts&)>& progress) {
+  using simulator::one_death;
+  const auto start = clock::now();
+  round_options round = round_of(kind, options, options.round.seed);
+  round.hosts->death = one_death{};
+  const auto alone = [&](std::uint64_t number, round_options& next) {
+    next = round;
+    return number == 0;
+  };
+  child_outcome outcome = run_rounds_in_child(kind, alone, seconds, counts, progress);
+  if (outcome.violated || !outcome.problem.empty()) return outcome;
+  const auto events = counts.hosts.events;
+  const auto next_death = [&](std::uint64_t number, round_options& next) {
+    const std::uint64_t job = number % options.jobs;
+    const std::uint64_t turn = number / options.jobs;
+    std::uint64_t event = turn / one_death::most_choices * options.jobs + job;
+    unsigned host = 0;
+    for (; host < round.hosts->hosts && event >= events[host]; ++host) event -= events[host];
+    next = round;
+    next.hosts->death = one_death{host, event + 1, turn % one_death::most_choices};
+    return host < round.hosts->hosts;
+  };
+  return run_rounds_in_child(kind, next_death, seconds - seconds_since(start), counts, progress, options.jobs);
+}
+
 // A part of a campaign, and its share of the budget.
 struct part {
   campaign_options options;
@@ -393,7 +420,9 @@ campaign_result run_campaign(const subject& kind, const campaign_options& option
     shares += p.share;
     const double end = shares * budget;
     do {
-      child_outcome outcome = run_part(kind, p.options, end - seconds_since(start), result.counts, tick);
+      const double left = end - seconds_since(start);
+      child_outcome outcome = options.every_death ? run_every_death(kind, p.options, left, result.counts, tick)
+                                                  : run_part(kind, p.options, left, result.counts, tick);
       result.problem = outcome.problem;
       result.remedy = outcome.remedy;
       if (!outcome.problem.empty() || !outcome.violated) break;
@@ -413,7 +442,8 @@ campaign_result run_campaign(const subject& kind, const campaign_options& option
   }
   if (result.found) {
     find_replay(kind, *result.found);
-    if (options.shrink_seconds > 0 && !is_bounded(options) && result.found->replayed_behind == 0) {
+    if (options.shrink_seconds > 0 && !is_bounded(options) && !options.every_death &&
+        result.found->replayed_behind == 0) {
       violation shorter = *result.found;
       shorten(kind, shorter, options.shrink_seconds);
       if (is_the_same(run_replay(kind, shorter, 0, seconds_of_replay), shorter)) result.found = std::move(shorter);

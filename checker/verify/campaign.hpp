@@ -46,6 +46,9 @@ struct campaign_options {
   unsigned jobs = 1;           // processes that have rounds at the same time
   double shrink_seconds = 20;  // for making the history of a violation shorter
   bool finds_miss = true;      // with several hosts: find_decisive_miss of a violation
+  // The round of the first seed alone: each host dies before each of its events, with each choice of what the device
+  // gets, up to simulator::one_death::most_choices.
+  bool every_death = false;
   // Called with each violation, before its replay is tried and its history is made shorter. True: the search goes on
   // with the next seed, for the rest of its budget or rounds. Empty: the first one ends it. Not for a bounded search.
   std::function<bool(const violation&)> goes_on{};

@@ -263,6 +263,7 @@ void warm_up(runner& rounds, round_options like) {
   const round_counts none = board->counts;
   like.operations = 4;
   like.grown = like.thin = like.joining = like.loaded = like.filled = like.full = like.short_dram = like.kills = false;
+  if (like.hosts) like.hosts->death.reset();
   like.reopenings = 0;
   like.crashes = false;
   like.steps.clear();
@@ -295,7 +296,7 @@ void run_rounds(const subject& kind, const std::function<bool(std::uint64_t, rou
     for (std::uint64_t number = 0; next(number, options); ++number) {
       if (real_now() >= deadline_of_child) break;
       board->round = number;
-      rounds->run(options);
+      if (rounds->is_one(options)) rounds->run(options);
     }
   } catch (const std::exception& e) {
     end_child(std::string("an operation throws: ") + thrown_text(e));

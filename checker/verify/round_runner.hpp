@@ -80,6 +80,8 @@ class round_runner : public runner {
   virtual void end_exploring() { observe(nullptr); }
   // All threads have ended.
   virtual void check_live() = 0;
+  // False: the host of `target_` died, so nothing closes it.
+  [[nodiscard]] virtual bool is_closed() const { return true; }
   // The target was closed, in order; the machine is not watched.
   virtual void check_closed() {}
 
@@ -215,7 +217,7 @@ void round_runner<Kind>::run_until_crash() {
   if (options.crashes) begin_exploring();
   {
     machine.watch(true);
-    const std::unique_ptr<typename Kind::target> opened = Kind::opener(kind_).open_simulated();
+    std::unique_ptr<typename Kind::target> opened = Kind::opener(kind_).open_simulated();
     target_ = opened.get();
     begin_phase();
     drive_all();
@@ -224,6 +226,7 @@ void round_runner<Kind>::run_until_crash() {
     end_exploring();
     check_live();
     if (options.nearly_full && is_last_phase()) at_end(judge_.fill_again(*target_, true));
+    if (!is_closed()) static_cast<void>(opened.release());
     machine.watch(true);
   }
   machine.watch(false);

@@ -17,6 +17,8 @@ class runner {
   virtual ~runner() = default;
 
   virtual void run(const round_options& options) = 0;
+  // False: the round is one that the last one has shown not to be.
+  [[nodiscard]] virtual bool is_one(const round_options& /*options*/) { return true; }
 
   // Called before every round with its operations, a line for each.
   std::function<void(const std::string&)> on_history;

@@ -36,6 +36,17 @@ class Hosts(OwnIndexTest):
                 if "--deaths" in more:
                     self.assertGreater(self.count("deaths", output), 20)
 
+    def test_every_death_is_tried(self):
+        for defects, status in (((), 0), (("WITHOUT_PUBLISH",), 1)):
+            output = self.verified(self.slots(*defects), "--hosts", "2", "--every-death", "--operations", "5",
+                                   "--budget", "60", status=status)
+            tried, accesses = re.search(r"a host died before (\d+) of (\d+) accesses", output).groups()
+            self.assertGreater(int(tried), 0)
+            self.assertEqual(status == 0, tried == accesses, output)
+        replay = output.split("to reproduce it:\n", 1)[1].split("\n")[0].split()
+        self.assertIn("--death", replay)
+        self.verified(*replay[replay.index("--library") + 1:], status=1)
+
     def test_each_defect_is_found_and_its_line_is_named(self):
         load = line_of(SLOTS, "if (s.key == key) return &s;")
         for defect, why in (("WITHOUT_REFRESH", "has not invalidated the line since"),

@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -88,8 +89,9 @@ campaign_options options_of(const verify_request& r) {
     o.crashes = false;
     o.schedules = true;
     o.round.threads = r.hosts.hosts * std::max(r.threads, 1U);
-    if (r.operations == 0) o.round.operations = 30;
+    if (r.operations == 0) o.round.operations = r.hosts.every_death ? 12 : 30;
     o.round.hosts = host_options_of(r.hosts);
+    o.every_death = r.hosts.every_death;
   }
   o.round.seed = r.seed;
   o.round.how = r.search == "bounded" ? verify::search::bounded : verify::search::random;
@@ -133,6 +135,30 @@ std::string counts_in_words(const round_counts& counts, double seconds) {
   if (counts.schedules != 0)
     text += fmt::format(", {} schedules ({:.0f}/s)", counts.schedules, static_cast<double>(counts.schedules) / seconds);
   return text;
+}
+
+// The accesses before which a host may die: those of the round without a death.
+std::uint64_t accesses_of(const simulator::host_counts& counts) {
+  return std::accumulate(counts.events.begin(), counts.events.end(), std::uint64_t{0});
+}
+
+std::string deaths_in_words(const simulator::host_counts& counts, bool found) {
+  const std::uint64_t accesses = accesses_of(counts);
+  if (accesses == 0) return "no host has died yet";
+  std::string text = fmt::format("a host died before {} of {} accesses", counts.tried, accesses);
+  if (counts.divided != 0)
+    text +=
+        fmt::format(", before {} of them with {} of more choices", counts.divided, simulator::one_death::most_choices);
+  if (found) return text;
+  if (counts.tried < accesses) return text + ": not complete; give a larger --budget, or fewer --operations";
+  return text + (counts.divided == 0 ? ": complete for this history and schedule" : "");
+}
+
+// A host that was to die has done less.
+void check_died(const verify_request& request, const campaign_result& result) {
+  if (request.hosts.death.empty() || result.found || result.counts.hosts.deaths != 0) return;
+  throw error(fmt::format("--death {}: the host has fewer accesses in this round", request.hosts.death),
+              "give all options of the command that the violation has printed");
 }
 
 std::string replay_command(const verify_request& request, const std::string& name, const verify::violation& found) {
@@ -205,9 +231,9 @@ void print_reached(const verify::subject& kind) {
   fmt::print("\n");
 }
 
-// True: no violation that counts. `others`: indexes that will be verified after this one.
-bool verify_one(const verify_request& request, const verify::subject& kind, std::size_t others,
-                known_violations& known) {
+// The exit status. `others`: indexes that will be verified after this one.
+int verify_one(const verify_request& request, const verify::subject& kind, std::size_t others,
+               known_violations& known) {
   const std::string& name = kind.name;
   campaign_options options = options_of(request);
   if (request.kills && (kind.prefix != nullptr || kind.volume != nullptr))
@@ -239,6 +265,7 @@ bool verify_one(const verify_request& request, const verify::subject& kind, std:
   });
   shown.clear();
   check_able(name, result);
+  check_died(request, result);
   const bool explored = result.counts.rounds != 0 || result.counts.crash.judged != 0;
   const bool some = result.found || listed != 0 || known.seen() != 0;
   if (!explored && !some)
@@ -252,12 +279,15 @@ bool verify_one(const verify_request& request, const verify::subject& kind, std:
                                          : "no violation");
   if (const std::size_t seen = known.seen(); seen != 0)
     fmt::print("  {} known violation{} seen again\n", seen, seen == 1 ? " was" : "s were");
+  const simulator::host_counts& hosts = result.counts.hosts;
+  if (options.every_death) fmt::print("  {}\n", deaths_in_words(hosts, result.found.has_value()));
   if (!result.found) {
     print_reached(kind);
-    return listed == 0;
+    if (options.every_death && hosts.tried < accesses_of(hosts)) return not_complete;
+    return listed == 0 ? success : failure;
   }
   print(*result.found, replay_command(request, name, *result.found));
-  return false;
+  return failure;
 }
 
 // Every seed of the range that is not recorded yet. Each round has a process of its own, as its replay has: rounds
@@ -364,16 +394,19 @@ int verify(const verify_request& request, const arguments& command_line) {
     }
   if (request.exhaustive) return verify_completely(request, kinds);
   if (request.seeds) return status_of_seeds(request, kinds, command_line);
-  bool clean = true;
   if (request.performance) {
+    bool clean = true;
     for (const verify::subject* kind : kinds)
       clean = print_performance(*kind, options_of(request), request.quiet) && clean;
     return clean ? success : failure;
   }
   known_violations known(request.known);
-  for (std::size_t i = 0; i < kinds.size(); ++i)
-    clean = verify_one(request, *kinds[i], kinds.size() - i - 1, known) && clean;
-  return clean ? success : failure;
+  int worst = success;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const int status = verify_one(request, *kinds[i], kinds.size() - i - 1, known);
+    if (status == failure || worst == success) worst = status;
+  }
+  return worst;
 }
 
 }  // namespace pmlab::cli

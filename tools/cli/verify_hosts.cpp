@@ -5,6 +5,7 @@
 #include <pmlab/base/quantity.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <initializer_list>
 #include <string_view>
 
@@ -15,15 +16,53 @@ namespace pmlab::cli {
 namespace {
 
 constexpr std::uint64_t line_bytes = 64;
-constexpr const char* own_options[] = {"--coherence", "--coherent-bytes", "--stale", "--invalidation",
-                                       "--as-is",     "--stale-loads",    "--deaths"};
+constexpr const char* own_options[] = {"--coherence",    "--coherent-bytes", "--stale",
+                                       "--invalidation", "--as-is",          "--stale-loads",
+                                       "--deaths",       "--every-death",    "--death"};
 
 void check_choice(const char* option, const std::string& given, std::initializer_list<std::string_view> choices) {
   if (std::find(choices.begin(), choices.end(), given) == choices.end())
     throw error(fmt::format("{} '{}' is unknown", option, given), fmt::format("use {}", fmt::join(choices, ", ")));
 }
 
+void check_alone(const CLI::App& app, const char* option, std::initializer_list<const char*> others, const char* why) {
+  for (const char* const other : others)
+    if (app.count(option) != 0 && app.count(other) != 0)
+      throw error(fmt::format("{} {}, and excludes {}", option, why, other), "leave one of them out");
+}
+
+void check_one_death(const CLI::App& app, const host_request& r) {
+  check_alone(app, "--every-death",
+              {"--deaths", "--death", "--as-is", "--seeds", "--rounds", "--steps", "--all", "--known"},
+              "tries each death of one round");
+  check_alone(app, "--death", {"--deaths", "--as-is", "--seeds", "--all", "--known"},
+              "is of the replay of a violation");
+  if (app.count("--death") == 0) return;
+  if (app.count("--rounds") == 0)
+    throw error("--death is of the replay of a violation, which has --rounds",
+                "give all options of the command that the violation has printed");
+  const auto [host, access, choice] = r.death_numbers();
+  if (host >= r.hosts || access == 0 || choice >= most_death_choices)
+    throw error(fmt::format("--death {} is not possible", r.death),
+                fmt::format("give HOST.ACCESS.CHOICE: a host below {}, an access from 1 on, a choice below {}", r.hosts,
+                            most_death_choices));
+}
+
 }  // namespace
+
+std::array<std::uint64_t, 3> host_request::death_numbers() const {
+  std::array<std::uint64_t, 3> numbers{};
+  const char* at = death.data();
+  const char* const end = at + death.size();
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto [next, problem] = std::from_chars(at, end, numbers[i]);
+    const bool ends_well = i + 1 == numbers.size() ? next == end : next != end && *next == '.';
+    if (problem != std::errc() || !ends_well)
+      throw error(fmt::format("--death '{}' is not possible", death), "give HOST.ACCESS.CHOICE, such as 1.20.0");
+    at = next + 1;
+  }
+  return numbers;
+}
 
 void add_host_options(CLI::App& app, host_request& r) {
   const auto value = parsed_texts_of(app);
@@ -44,6 +83,11 @@ void add_host_options(CLI::App& app, host_request& r) {
   app.add_flag("--as-is", r.as_is, "with --hosts: also an index that several hosts are not made to share");
   value("--deaths", "", "N, with --hosts: in half of the rounds 1 to N hosts die in the middle of what they do",
         r.deaths, within(0, 1024));
+  app.add_flag("--every-death", r.every_death,
+               "with --hosts: one round again and again: each host dies before each of its accesses, with each choice "
+               "of what the\nmemory gets, up to 64; 12 operations if not given");
+  app.add_option("--death", r.death,
+                 "HOST.ACCESS.CHOICE, with --hosts: the death of a replay, as a violation names it");
   value("--stale-loads", "",
         "N, with --hosts: only the first N loads may miss a store of another host, as a violation names them",
         r.stale_loads, count_from_0);
@@ -71,6 +115,7 @@ void check_host_options(const CLI::App& app, unsigned threads, unsigned most_thr
   if (r.deaths != 0 && r.as_is)
     throw error("--deaths is about indexes that hosts are made to share, and excludes --as-is",
                 "leave one of them out");
+  check_one_death(app, r);
   check_choice("--coherence", r.coherence, {"full", "partial", "none"});
   check_choice("--stale", r.stale, {"any", "loaded"});
   check_choice("--invalidation", r.invalidation, {"mfence", "sfence"});

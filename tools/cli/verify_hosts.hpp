@@ -1,6 +1,7 @@
 // `pmlab verify --hosts`: the options of rounds on several hosts.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -26,10 +27,16 @@ struct host_request {
   std::string invalidation = "mfence";
   bool as_is = false;   // also an index that hosts are not made to share
   unsigned deaths = 0;  // at most so many of them die in a round
+  bool every_death = false;
+  std::string death{};  // the death of a replay; empty: none
   std::uint64_t stale_loads = all_stale_loads;
+
+  // Host, access and choice. Throws pmlab::error: `death` is another text.
+  [[nodiscard]] std::array<std::uint64_t, 3> death_numbers() const;
 };
 
 inline constexpr unsigned most_hosts = 8;
+inline constexpr std::uint64_t most_death_choices = 64;  // numbers of a death's choices
 
 void add_host_options(CLI::App& app, host_request& r);
 // Reads `coherent_size`. Throws pmlab::error for bad input. `threads`: of each host; 0: one.

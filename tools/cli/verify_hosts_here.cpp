@@ -11,18 +11,23 @@ using simulator::stale_lines;
 
 // A host more comes at the end of a round.
 static_assert(most_hosts + 1 == simulator::hosts::most);
+static_assert(most_death_choices == simulator::one_death::most_choices);
 static_assert(all_stale_loads == simulator::host_options{}.most_misses);
 
 simulator::host_options host_options_of(const host_request& r) {
-  return {.hosts = r.hosts,
-          .coherence = r.coherence == "full"      ? coherence::full
-                       : r.coherence == "partial" ? coherence::partial
-                                                  : coherence::none,
-          .coherent_bytes = r.coherent_bytes,
-          .stale = r.stale == "loaded" ? stale_lines::loaded : stale_lines::any,
-          .sfence_invalidates = r.invalidation == "sfence",
-          .deaths = r.deaths,
-          .most_misses = r.stale_loads};
+  simulator::host_options options{.hosts = r.hosts,
+                                  .coherence = r.coherence == "full"      ? coherence::full
+                                               : r.coherence == "partial" ? coherence::partial
+                                                                          : coherence::none,
+                                  .coherent_bytes = r.coherent_bytes,
+                                  .stale = r.stale == "loaded" ? stale_lines::loaded : stale_lines::any,
+                                  .sfence_invalidates = r.invalidation == "sfence",
+                                  .deaths = r.deaths,
+                                  .most_misses = r.stale_loads};
+  if (r.death.empty()) return options;
+  const auto [host, access, choice] = r.death_numbers();
+  options.death = simulator::one_death{static_cast<unsigned>(host), access, choice};
+  return options;
 }
 
 std::string replay_of(const simulator::host_options& hosts, bool as_is) {
@@ -35,6 +40,8 @@ std::string replay_of(const simulator::host_options& hosts, bool as_is) {
   if (hosts.stale == stale_lines::loaded) text += " --stale loaded";
   if (hosts.sfence_invalidates) text += " --invalidation sfence";
   if (hosts.deaths != 0) text += fmt::format(" --deaths {}", hosts.deaths);
+  if (const auto& d = hosts.death; d && d->access != 0)
+    text += fmt::format(" --death {}.{}.{}", d->host, d->access, d->choice);
   if (as_is) text += " --as-is";
   if (hosts.most_misses != all_stale_loads) text += fmt::format(" --stale-loads {}", hosts.most_misses);
   return text;

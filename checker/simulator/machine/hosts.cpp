@@ -431,6 +431,7 @@ std::string hosts::device_compare_exchange(std::uint64_t* word, std::uint64_t& e
 
 bool hosts::dies_before(shared_event what) noexcept {
   ++events_;
+  ++events_of_[shown_];
   doomed& d = dooms_[shown_];
   if (d.number == 0) return false;
   switch (d.when) {
@@ -443,8 +444,45 @@ bool hosts::dies_before(shared_event what) noexcept {
   return false;
 }
 
+void hosts::begin_deaths() noexcept {
+  events_of_.fill(0);
+  if (options_.death && options_.death->access != 0)
+    doom(options_.death->host, death_moment::before_event, options_.death->access);
+}
+
+std::vector<std::uint32_t> hosts::dirty_coherent_lines() const {
+  std::vector<std::uint32_t> dirty;
+  for (const std::uint32_t id : memory_.unpersisted())
+    if (holder_of(memory_.log(id).number) == shown_ + 1) dirty.push_back(memory_.log(id).number);
+  return dirty;
+}
+
+// Each dirty line has as many choices as stores, and one more; each non-temporal store has two.
+void hosts::count_choices() noexcept {
+  constexpr std::uint64_t enough = std::uint64_t{1} << 32;
+  choices_ = 1;
+  const auto add = [&](std::uint64_t choices) { choices_ = std::min(choices_ * choices, enough); };
+  for (const shared_line& l : lines_) {
+    add(l.copies[shown_].stores.size() + 1);
+    for (std::size_t i = 0; i < l.copies[shown_].around.size(); ++i) add(2);
+  }
+  for (const std::uint32_t line : dirty_coherent_lines()) add(memory_.log_of(line)->stores.size() + 1);
+  // Some of many, from the first to the last.
+  if (!options_.death) return;
+  choice_ = options_.death->choice;
+  if (choices_ > one_death::most_choices) choice_ = choice_ * (choices_ - 1) / (one_death::most_choices - 1);
+}
+
+// REQUIRES: a death of the options.
+std::size_t hosts::choose(std::size_t choices) noexcept {
+  const std::size_t chosen = choice_ % choices;
+  choice_ /= choices;
+  return chosen;
+}
+
 // None, all, or any number of them.
 std::size_t hosts::stores_that_arrive(std::size_t count) noexcept {
+  if (options_.death) return choose(count + 1);
   switch (below(3)) {
     case 0: return 0;
     case 1: return count;
@@ -456,6 +494,7 @@ void hosts::die(const void* caller) {
   constexpr std::uint64_t delays[] = {1, 30, 1000};
   for (std::uint64_t& known : known_dead_at_[shown_]) known = events_ + 1 + below(delays[below(std::size(delays))]);
   dooms_[shown_] = {};
+  count_choices();
   host_death death{.host = shown_, .caller = caller, .lost = {}};
   for (shared_line& l : lines_) lose_copy(l, death);
   lose_coherent_stores(death);
@@ -470,7 +509,7 @@ void hosts::lose_copy(shared_line& line, host_death& death) {
   lost_stores lost{.line = line.number};
   // Nothing orders them, not even within a line.
   std::erase_if(c.around, [&](const around_store& s) {
-    const bool arrives = happens(2);
+    const bool arrives = options_.death ? choose(2) == 1 : happens(2);
     if (!arrives && lost.count++ == 0) lost.first = s.caller;
     return !arrives;
   });
@@ -482,10 +521,7 @@ void hosts::lose_copy(shared_line& line, host_death& death) {
 }
 
 void hosts::lose_coherent_stores(host_death& death) {
-  std::vector<std::uint32_t> dirty;
-  for (const std::uint32_t id : memory_.unpersisted())
-    if (holder_of(memory_.log(id).number) == shown_ + 1) dirty.push_back(memory_.log(id).number);
-  for (const std::uint32_t line : dirty) {
+  for (const std::uint32_t line : dirty_coherent_lines()) {
     const std::vector<logged_store>& stores = memory_.log_of(line)->stores;
     const std::size_t count = stores.size();
     const std::size_t kept = stores_that_arrive(count);

@@ -25,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,13 +43,23 @@ enum class stale_lines : std::uint8_t {
   loaded,  // only those that the host has loaded since it invalidated them
 };
 
+// A death of a replay, or of a search of all of them.
+struct one_death {
+  static constexpr std::uint64_t most_choices = 64;  // that are tried of one death
+
+  unsigned host = 0;
+  std::uint64_t access = 0;  // it dies before so many of its events, from 1; 0: it does not
+  std::uint64_t choice = 0;  // number of what the device gets of its dirty lines, from 0 on
+};
+
 struct host_options {
   unsigned hosts = 2;  // at most `hosts::most`
   simulator::coherence coherence = simulator::coherence::full;
   std::size_t coherent_bytes = std::size_t{64} << 10;  // for `partial`: whole lines from the start of the memory
   stale_lines stale = stale_lines::any;
-  bool sfence_invalidates = false;  // an sfence orders later loads behind invalidations, which x86 does not promise
-  unsigned deaths = 0;              // at most so many hosts die in a run; fewer than there are
+  bool sfence_invalidates = false;   // an sfence orders later loads behind invalidations, which x86 does not promise
+  unsigned deaths = 0;               // at most so many hosts die in a run; fewer than there are
+  std::optional<one_death> death{};  // in their place
   std::uint64_t seed = 1;
   // So many loads may miss a store of another host; from then on each one is coherent.
   std::uint64_t most_misses = ~std::uint64_t{0};
@@ -80,6 +91,10 @@ struct host_counts {
   std::uint64_t misses = 0;  // loads that missed a store of another host: stale ones, and those of before a write-back
   std::uint64_t deaths = 0;
   std::uint64_t lost_stores = 0;  // stores that deaths lost
+  // Counts of a search of every death:
+  std::array<std::uint64_t, 9> events{};  // by host, where none dies
+  std::uint64_t tried = 0;                // events before which a host died with each choice
+  std::uint64_t divided = 0;              // those of them that had more choices than were tried
 
   host_counts& operator+=(const host_counts& other) noexcept {
     stale_loads += other.stale_loads;
@@ -89,6 +104,9 @@ struct host_counts {
     misses += other.misses;
     deaths += other.deaths;
     lost_stores += other.lost_stores;
+    for (std::size_t h = 0; h < events.size(); ++h) events[h] += other.events[h];
+    tried += other.tried;
+    divided += other.divided;
     return *this;
   }
 };
@@ -184,6 +202,12 @@ class hosts {
   void spare_all() noexcept { dooms_.fill({}); }
   // The shown host is about to do this to the memory. True: it dies before.
   [[nodiscard]] bool dies_before(shared_event what) noexcept;
+  // So many events it had, from the first on.
+  [[nodiscard]] std::uint64_t events_of(unsigned host) const noexcept { return events_of_[host]; }
+  // From now on, events are counted, and the death of the options is to come.
+  void begin_deaths() noexcept;
+  // What the device may have got of the last host that died: so many choices, also if more than can be told apart.
+  [[nodiscard]] std::uint64_t choices() const noexcept { return choices_; }
   // The shown host dies; its threads do nothing any more. Memory then holds bytes of no host, until `show`.
   // REQUIRES: memory holds no store that waits in a store buffer.
   void die(const void* caller);
@@ -257,6 +281,9 @@ class hosts {
   void write_back(shared_line& line, unsigned host, std::size_t stores);
   void arrive(shared_line& line, unsigned host);
   void add_version(shared_line& line, const line_words& words, unsigned host, const void* caller);
+  [[nodiscard]] std::vector<std::uint32_t> dirty_coherent_lines() const;
+  void count_choices() noexcept;
+  [[nodiscard]] std::size_t choose(std::size_t choices) noexcept;
   [[nodiscard]] std::size_t stores_that_arrive(std::size_t count) noexcept;
   void lose_copy(shared_line& line, host_death& death);
   void lose_coherent_stores(host_death& death);
@@ -277,8 +304,11 @@ class hosts {
   std::uint64_t one_in_writes_back_ = 0;
   host_counts counts_;
   missed_store last_miss_;
-  std::uint64_t events_ = 0;          // in all hosts
-  std::array<doomed, most> dooms_{};  // by host
+  std::uint64_t events_ = 0;                     // in all hosts
+  std::array<std::uint64_t, most> events_of_{};  // by host
+  std::array<doomed, most> dooms_{};             // by host
+  std::uint64_t choices_ = 1;
+  std::uint64_t choice_ = 0;  // remainder of the planned choice, behind those of earlier lines
   // By host, and by the one that looks: at this many events; 0: it is alive.
   std::array<std::array<std::uint64_t, most>, most> known_dead_at_{};
   std::vector<host_death> deaths_;

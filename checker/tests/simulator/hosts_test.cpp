@@ -556,6 +556,40 @@ TEST(hosts, lines_of_the_dead_are_lost_independently_of_each_other) {
     EXPECT_EQ(run(with(mode), order::sc, {dies, reads}).results, (outcome_set{"00", "01", "10", "11"}));
 }
 
+// Three states of the line of x, and two of that of y.
+TEST(hosts, each_choice_of_a_death_leaves_another_memory) {
+  const code dies = [](words& w) {
+    die_before(4);
+    store(w.x);
+    store(second_word(w));
+    store(w.y);
+    load(w.x);
+  };
+  const code reads = [](words& w) {
+    wait_for_death_of_host_0();
+    for (std::uint64_t* const word : {w.x, w.y}) refresh(word);
+    w.a = load(w.x);
+    w.b = load(second_word(w));
+    w.c = load(w.y);
+  };
+  const outcome_set all = {"000", "001", "100", "101", "110", "111"};
+  for (const coherence mode : {coherence::full, coherence::none}) {
+    unsigned complete = 0;
+    constexpr unsigned tried_seeds = 20;
+    for (std::uint64_t seed = 1; seed <= tried_seeds; ++seed) {
+      outcome_set found;
+      host_options options = with(mode);
+      for (std::uint64_t choice = 0; choice < all.size(); ++choice) {
+        options.death = one_death{.choice = choice};
+        found.merge(run_one(seed, order::sc, options, {dies, reads}).results);
+      }
+      complete += found == all ? 1 : 0;
+    }
+    // Where lines are written back at any time, some seeds have fewer choices.
+    EXPECT_GE(complete, mode == coherence::full ? tried_seeds : 1U);
+  }
+}
+
 // Two words of a line: any of them may be there.
 TEST(hosts, non_temporal_stores_of_the_dead_without_a_fence_are_there_or_not) {
   const code dies = [](words& w) {

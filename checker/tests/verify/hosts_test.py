@@ -1,6 +1,8 @@
-"""hosts_test.py PROGRAM SHARED_RING_MUTATED.so DATA.toml TREE UNSHARED.so: `pmlab verify --hosts`.
+"""hosts_test.py PROGRAM MUTATED.so DATA.toml TREE UNSHARED.so STALE: `pmlab verify --hosts`.
 
-DATA has the mutations of shared_ring, TREE its source with all of them planted; UNSHARED is an index for one host.
+DATA has the mutations of an index for several hosts, TREE its source with all of them planted; UNSHARED is an index for
+one host. STALE: the modes, with commas in between, in which loads of the index are stale without harm. Where the locks
+are coherent, one that loads under a lock alone has none.
 """
 import os
 import pathlib
@@ -13,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "mut
 import plant  # noqa: E402
 from verifier import Verifier  # noqa: E402
 
-PROGRAM, SUBJECT, DATA, TREE, UNSHARED = sys.argv[1:6]
+PROGRAM, SUBJECT, DATA, TREE, UNSHARED, STALE = sys.argv[1:7]
 MODES = ("full", "partial", "none")
 LONGEST_SECONDS = 10  # processor time in which each defect is found; the ten million accesses of a livelock take half
 
@@ -46,7 +48,7 @@ class Hosts(unittest.TestCase):
                     if mode == "full":
                         self.assertNotIn("stale loads", counts)
                         continue
-                    self.assertGreater(counts["stale loads"], 0)
+                    self.assertEqual(counts["stale loads"] > 0, mode in STALE.split(","))
                     self.assertGreater(counts["write-backs"], 0)
                     self.assertEqual(counts["clobbers"], 0)
 
@@ -60,6 +62,44 @@ class Hosts(unittest.TestCase):
                     self.assertLess(counts["deaths"], 100 * int(deaths))
                     self.assertGreater(counts["lost stores"], 0)
                     self.assertEqual(counts.get("clobbers", 0), 0)
+
+    def every_death(self, *arguments):
+        """(accesses with a death, accesses, counts) of a run that finds nothing"""
+        status, output, _ = self.verifier.run("--subject", SUBJECT, "--quiet", "--every-death", *arguments)
+        tried, accesses = map(int, re.search(r"a host died before (\d+) of (\d+) accesses", output).groups())
+        self.assertEqual(status, 0 if tried == accesses else 3, output)
+        self.assertEqual("complete for this history and schedule" in output, tried == accesses, output)
+        self.assertEqual("not complete; give a larger --budget" in output, tried != accesses, output)
+        rounds, deaths = (int(re.search(rf"(\d+) {what}", output)[1]) for what in ("rounds", "deaths"))
+        return tried, accesses, rounds, deaths
+
+    def test_every_death_of_a_round_is_tried(self):
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                arguments = ("--hosts", "3", "--coherence", mode, "--operations", "3")
+                tried, accesses, rounds, deaths = self.every_death(*arguments, "--jobs", "1")
+                self.assertEqual(tried, accesses)
+                self.assertGreater(accesses, 50)
+                # The first round has no death. Some accesses have several choices.
+                self.assertEqual(deaths, rounds - 1)
+                self.assertGreater(deaths, accesses)
+                self.assertEqual(self.every_death(*arguments, "--jobs", "3"), (tried, accesses, rounds, deaths))
+
+    def test_a_search_of_every_death_that_does_not_end_says_so(self):
+        tried, accesses, _, _ = self.every_death("--hosts", "2", "--operations", "400", "--budget", "2", "--jobs", "1")
+        self.assertLess(tried, accesses)
+
+    def test_every_death_finds_what_dies_with_its_host(self):
+        for number, mutation in plant.mutations_in(DATA):
+            if "--deaths" not in mutation["verify"]:
+                continue
+            options = mutation["verify"]
+            at = options.index("--deaths")
+            with self.subTest(mutation["name"]):
+                self.verifier.choose(number)
+                report = self.verifier.expect_found(*options[:at], *options[at + 2:], "--every-death")
+                self.assertRegex(report, r"to reproduce it:\n.* --death \d+\.\d+\.\d+ ")
+                self.assertRegex(report, r"a host died before \d+ of \d+ accesses")
 
     def test_some_rounds_begin_filled(self):
         self.verifier.choose(next(n for n, m in plant.mutations_in(DATA) if m["name"] == "lock_is_not_taken"))
@@ -135,6 +175,23 @@ class Hosts(unittest.TestCase):
                 (["--hosts", "2", "--deaths", "0"], "--deaths is 0, of 2 hosts; give 1 to 1"),
                 (["--hosts", "3", "--deaths", "3"], "--deaths is 3, of 3 hosts; give 1 to 2"),
                 (["--hosts", "2", "--deaths", "1", "--as-is"], "excludes --as-is"),
+                (["--every-death"], "--every-death is about several hosts; give --hosts 2 or more, too"),
+                (["--death", "0.1.0"], "--death is about several hosts; give --hosts 2 or more, too"),
+                *((["--hosts", "2", "--every-death", *other],
+                   f"--every-death tries each death of one round, and excludes {other[0]}; leave one of them out")
+                  for other in (["--deaths", "1"], ["--death", "0.1.0"], ["--as-is"], ["--rounds", "2"],
+                                ["--seeds", "1..2"], ["--steps", "1"], ["--all"])),
+                (["--hosts", "2", "--every-death", "--deaths", "0"], "--deaths is 0, of 2 hosts; give 1 to 1"),
+                (["--hosts", "2", "--every-death", "--crashes"], "excludes --crashes"),
+                (["--hosts", "2", "--death", "0.1.0"], "--death is of the replay of a violation, which has --rounds"),
+                (["--hosts", "2", "--death", "0.1.0", "--rounds", "1", "--deaths", "1"],
+                 "--death is of the replay of a violation, and excludes --deaths"),
+                *((["--hosts", "2", "--rounds", "1", "--death", bad], f"--death '{bad}' is not possible; give HOST.ACC")
+                  for bad in ("0", "0.1", "0.1.", "0.1.x", ".1.0", "-1.1.0", "0.1.0.0")),
+                *((["--hosts", "2", "--rounds", "1", "--death", bad], f"--death {bad} is not possible; give HOST.ACC")
+                  for bad in ("2.1.0", "0.0.0", "0.1.64")),
+                (["--hosts", "2", "--rounds", "1", "--death", "1.999999.0", "--quiet"],
+                 "--death 1.999999.0: the host has fewer accesses in this round"),
                 (["--hosts", "2", "--crashes"], "excludes --crashes"),
                 (["--hosts", "2", "--persistence", "gpf"], "excludes --persistence"),
                 (["--hosts", "2", "--search", "bounded"], "random searches")):

@@ -44,7 +44,7 @@ void host_runner::plan_deaths() {
   constexpr std::uint64_t orders = 9;  // the powers of two that a number of accesses is drawn below
   deaths_.clear();
   splitmix64 random(mix_bits(options_->seed) ^ options_->schedule_seed);
-  if (options_->hosts->deaths == 0 || random.one_in(2)) return;
+  if (options_->hosts->death || options_->hosts->deaths == 0 || random.one_in(2)) return;
   std::vector<unsigned> living(count());
   for (unsigned host = 0; host < count(); ++host) living[host] = host;
   for (std::uint64_t left = 1 + random.below(options_->hosts->deaths); left > 0; --left) {
@@ -80,6 +80,15 @@ void host_runner::begin_phase() {
   index_runner::begin_phase();
   for (unsigned host = 1; host < count(); ++host) join(host);
   simulator::the_machine().move_to_host(0);
+  hosts_->begin_deaths();
+}
+
+// Each choice of a death follows the one before, from 0 on.
+bool host_runner::is_one(const round_options& options) {
+  const std::optional<simulator::one_death>& next = options.hosts->death;
+  const bool follows =
+      next && last_death_ && next->host == last_death_->host && next->access == last_death_->access && next->choice > 0;
+  return !follows || next->choice < hosts_->choices();
 }
 
 // The thread is on the host from its beginning on: it may die before it runs.
@@ -118,16 +127,27 @@ void host_runner::check_on(unsigned host) {
 
 void host_runner::check_live() {
   hosts_->spare_all();
+  last_death_ = options_->hosts->death;
+  if (last_death_ && last_death_->access == 0)
+    for (unsigned host = 0; host < count(); ++host) counts_.hosts.events[host] = hosts_->events_of(host);
   for (unsigned host = 0; host < count(); ++host)
     if (!hosts_->is_dead(host)) check_on(host);
   watched([&] { join(count()); });
   check_on(count());
   watched([&] {
-    for (; !others_.empty(); others_.pop_back())
-      simulator::the_machine().move_to_host(static_cast<unsigned>(others_.size()));
+    for (; !others_.empty(); others_.pop_back()) {
+      const auto host = static_cast<unsigned>(others_.size());
+      simulator::the_machine().move_to_host(host);
+      if (hosts_->is_dead(host)) static_cast<void>(others_.back().release());
+    }
     simulator::the_machine().move_to_host(0);
   });
   counts_.hosts += hosts_->counts();
+  constexpr std::uint64_t most = simulator::one_death::most_choices;
+  if (hosts_->counts().deaths == 0 || !last_death_) return;
+  if (last_death_->choice + 1 != std::min(hosts_->choices(), most)) return;
+  ++counts_.hosts.tried;
+  counts_.hosts.divided += hosts_->choices() > most ? 1 : 0;
 }
 
 round_options host_round_of(round_options round) {

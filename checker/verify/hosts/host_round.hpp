@@ -10,6 +10,7 @@
 #include "checker/verify/round.hpp"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace pmlab::verify {
@@ -19,12 +20,15 @@ class host_runner final : public index_runner {
   // REQUIRES: `kind` can be opened on as many hosts as the rounds have, and on one more (open_on_hosts).
   using index_runner::index_runner;
 
+  [[nodiscard]] bool is_one(const round_options& options) override;
+
  private:
   void set_machine(simulator::machine_options& how) override;
   void begin_phase() override;
   void before_thread(unsigned thread) override;
   std::string perform(unsigned thread, const planned_step& s, buffer& scanned) override;
   void check_live() override;
+  [[nodiscard]] bool is_closed() const override { return !hosts_->is_dead(0); }
   void check_closed() override {}
   [[nodiscard]] target& target_of(unsigned thread) noexcept override { return target_on(thread % count()); }
 
@@ -43,7 +47,8 @@ class host_runner final : public index_runner {
 
   std::unique_ptr<simulator::hosts> hosts_;  // those of the round, and the one that starts at its end
   std::vector<planned_death> deaths_;
-  std::vector<std::unique_ptr<target>> others_;  // the index as it is open on them, from host 1 on
+  std::optional<simulator::one_death> last_death_;  // the death that the last round's options had
+  std::vector<std::unique_ptr<target>> others_;     // the index as it is open on them, from host 1 on
 };
 
 // The form of a round on several hosts, by its seed.
