@@ -440,7 +440,15 @@ bool hosts::dies_before(shared_event what) noexcept {
     case death_moment::behind_lock_word:
       if (what == shared_event::lock_word && --d.number == 0) d = {death_moment::before_event, 1};
       return false;
+    case death_moment::behind_news: return false;  // seems_alive
   }
+  return false;
+}
+
+bool hosts::seems_alive(unsigned host) noexcept {
+  ++events_;
+  if (!is_dead(host) || events_ < known_dead_at_[host][shown_]) return true;
+  if (doomed& d = dooms_[shown_]; d.when == death_moment::behind_news) d.when = death_moment::before_event;
   return false;
 }
 

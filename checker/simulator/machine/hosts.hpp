@@ -73,7 +73,12 @@ enum class shared_event : std::uint8_t {
 };
 
 // When a host dies: at its n-th event from now on, counted from 1.
-enum class death_moment : std::uint8_t { before_event, behind_lock_word, before_publication };
+enum class death_moment : std::uint8_t {
+  before_event,
+  behind_lock_word,
+  before_publication,
+  behind_news,  // n events behind the first look by which it knows of another death: as it repairs what that one left
+};
 
 // A line that a thread has invalidated, until its next mfence. A prefetch may load it again in between.
 struct invalidated_line {
@@ -214,10 +219,7 @@ class hosts {
   [[nodiscard]] bool is_dead(unsigned host) const noexcept { return known_dead_at_[host][0] != 0; }
   // What the shown host knows: true for some time behind a death, which others may know before. Each look takes some of
   // that time.
-  [[nodiscard]] bool seems_alive(unsigned host) noexcept {
-    ++events_;
-    return !is_dead(host) || events_ < known_dead_at_[host][shown_];
-  }
+  [[nodiscard]] bool seems_alive(unsigned host) noexcept;
   // Called at each death with the host.
   std::function<void(unsigned)> on_death;
 

@@ -61,6 +61,8 @@ void host_runner::plan_deaths() {
       case 1: d = {nullptr, death_moment::before_publication, 1 + random.below(4)}; break;
       default: d = {nullptr, death_moment::before_event, 1 + random.below(std::uint64_t{1} << random.below(orders))};
     }
+    // It repairs what the first one left.
+    if (!deaths_.empty() && random.one_in(2)) d.when = death_moment::behind_news;
     if (in == steps.end()) continue;
     d.in = &*in;
     deaths_.push_back(d);
