@@ -3,10 +3,10 @@
 
 #include <pmlab/base/hash.hpp>
 #if !defined XXH_INLINE_ALL && defined XXHASH_H_5627135585666179
-#define PMLAB_XXHASH_WAS_THERE
+#define PMLAB_XXHASH_WAS_THERE  ///< xxHash's header has come before, as a library.
 #endif
 #ifndef XXH_INLINE_ALL
-#define XXH_INLINE_ALL 5627  // compiled here: a simulated machine sees no code of a library
+#define XXH_INLINE_ALL 5627  ///< Compiled here: a simulated machine sees no code of a library.
 #endif
 #include <xxhash.h>  // xxHash's header: install it (Debian: libxxhash-dev)
 

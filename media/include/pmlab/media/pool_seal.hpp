@@ -33,9 +33,12 @@ template <class Sum>
   });
   return seal;
 }
+
+// The same with this release's checksum.
 [[nodiscard]] inline std::optional<std::uint64_t> seal_of_pool(const char* base, std::uint64_t bytes) {
   return seal_of_pool(base, bytes, checksum);
 }
+
 // As is_checksum: whether a pool, which this or an earlier release has closed, is as `seal` says.
 [[nodiscard]] inline bool is_seal_of_pool(std::uint64_t seal, const char* base, std::uint64_t bytes) {
   return seal == seal_of_pool(base, bytes) || seal == seal_of_pool(base, bytes, hash_of_bytes);
