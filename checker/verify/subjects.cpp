@@ -159,6 +159,12 @@ bool opens_images(const subject& s) {
   return s.open_image != nullptr || s.open_image_on_drives != nullptr;
 }
 
+bool runs_on_machine(const subject& s) {
+  if (s.volume != nullptr) return static_cast<bool>(s.volume->open_simulated);
+  if (s.prefix != nullptr) return static_cast<bool>(s.prefix->open_simulated);
+  return static_cast<bool>(s.open_simulated);
+}
+
 // The names that the objects of this program have.
 std::vector<std::string> own_names() {
   std::vector<std::string> names;
@@ -173,9 +179,17 @@ std::vector<std::string> own_names() {
 std::string load_subject(const std::string& path) {
   load_object(path);
   const std::string name = last_registered().subject;
-  // Half of a subject of this program, compiled in another way: images are opened as usual.
-  if (const subject* const s = find(name); s != nullptr && !opens_images(*s) && is_there(image_object_of(name)))
-    load_object(image_object_of(name));
+  if (const subject* const s = find(name); s != nullptr && !runs_on_machine(*s))
+    throw error(path + " is the half of " + name + " that opens images", "give the half that runs on the machine");
+  // Half of a subject of this program, perhaps compiled in another way: images are opened as usual.
+  if (const subject* const s = find(name); s != nullptr && !opens_images(*s)) {
+    const std::filesystem::path images = image_object_of(name);
+    if (!is_there(images))
+      throw error(path + " is the half of " + name + " that runs on the machine, and the half that opens images is " +
+                      "missing: " + images.string(),
+                  "build both: cmake --build --preset release --target pmlab_checker");
+    load_object(images);
+  }
   return name;
 }
 
@@ -184,9 +198,10 @@ const subject& find_subject(std::string_view name) {
   if (const subject* const found = find(name)) return *found;
   if (!given.arguments.empty() || !given.options.empty()) return combine(std::string(name), given);
   const std::filesystem::path object = object_of(std::string(name));
-  if (is_there(object) && is_there(image_object_of(object.stem().string()))) {
+  // A combination's object registers no subject.
+  if (name.find('/') == std::string_view::npos && is_there(object)) {
     load_subject(object.string());
-    return *find(name);
+    if (const subject* const found = find(name)) return *found;
   }
   const std::vector<std::string> names = own_names();
   if (names.empty())

@@ -10,7 +10,7 @@ namespace pmlab::verify {
 
 // Loads a shared object that was built by pmlab_simulate and registers a subject, or a combination
 // (checker/verify/register_subject.hpp). Returns the subject's name; empty: it registers a combination. Throws
-// pmlab::error: not loadable, registers nothing.
+// pmlab::error: not loadable, registers nothing, or is the half of a subject whose other half is missing.
 std::string load_subject(const std::string& path);
 
 // The subject of this name, or the combination of subjects for a specification like cache(cceh,mode=parallel), with
