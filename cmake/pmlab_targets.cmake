@@ -37,10 +37,14 @@ endfunction()
 
 
 # The sources of a target as one, up to ten: a build from nothing takes a third of their time then, as each has the same
-# headers and templates. Names of one source must differ from those of the others: tests have a namespace for each.
+# headers and templates. Names of one source must differ from those of the others: tests have a namespace for each. The
+# sources behind `target` are compiled alone: they have names that others have, too.
 option(PMLAB_ONE_UNIT "Compile the sources of many targets as one: quick from nothing, slow after each change" ON)
 function(pmlab_one_unit target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${PMLAB_ONE_UNIT} UNITY_BUILD_BATCH_SIZE 10)
+  if(ARGN)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
 endfunction()
 
 include(${CMAKE_CURRENT_LIST_DIR}/pmlab_media_libraries.cmake)

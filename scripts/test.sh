@@ -3,7 +3,7 @@
 #
 # Builds and tests. Installs missing packages first. About 35 minutes on two cores after a first build of about 50.
 #
-#   --quick       build, ctest, format
+#   --quick       format, build, ctest
 #   --index NAME  builds and runs only the tests of index NAME: about a minute after a change of its headers
 #   --all         also the long steps: sanitizers, the second compiler, clang-tidy, Slurm; three quarters of an hour
 #                 more
@@ -138,8 +138,9 @@ step_program_package() { "$(find_python)" "$root/tests/packages/program_package_
 step_container() { "$(find_python)" "$root/tests/packages/container_test.py"; }
 step_compilers() { "$scripts/compilers.sh"; }
 
-steps=(build ctest headers format api)
-quick_steps=(build ctest format)
+# The quick ones first: what they find is known before an hour has passed.
+steps=(format api headers build ctest)
+quick_steps=(format build ctest)
 slow_steps=(long all_headers asan tsan clang tidy analyze packages compilers cluster)
 # Long, and for a release: not part of --all.
 release_steps=(program_package container)

@@ -87,8 +87,11 @@ class TestSh(unittest.TestCase):
         self.assertIn("FAILED", run.stderr)
 
     def test_failing_build_ends_it(self):
+        """The check that needs no build has run before, and no test runs."""
         (self.state / "build-fails").touch()
-        self.assert_ends(self.run_script("--quick"), "0 passed, 1 failed", 1)
+        run = self.run_script("--quick")
+        self.assert_ends(run, "1 passed, 1 failed", 1)
+        self.assertNotIn("== ctest", run.stderr)
 
     def test_one_step(self):
         self.assert_ends(self.run_script("--only", "format"), "1 passed, 0 failed", 0)
