@@ -50,8 +50,8 @@ constexpr std::array fields = {
 
 }  // namespace
 
-drive_profile parse_drive(std::string_view text, std::string_view file) {
-  const auto profile = devices::parse_fields<drive_profile>(text, file, fields, "drives/");
+drive_profile parse_drive(std::string_view text, std::string_view origin) {
+  const auto profile = devices::parse_fields<drive_profile>(text, origin, fields, "drives/");
   check_drive(profile);
   return profile;
 }

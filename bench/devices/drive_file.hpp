@@ -18,8 +18,8 @@ namespace pmlab::blocks {
 // read or parsed, a key that is missing, unknown, not a number, negative or out of range, and for an impossible drive.
 [[nodiscard]] drive_profile load_drive(std::string_view name_or_path);
 
-// As `load_drive`, from text. `file` names it in errors; the profile takes the file's stem as its name.
-[[nodiscard]] drive_profile parse_drive(std::string_view text, std::string_view file);
+// As `load_drive`, from text. `origin`, a file, names it in errors; the profile has its stem as its name.
+[[nodiscard]] drive_profile parse_drive(std::string_view text, std::string_view origin);
 
 // The names of the built-in profiles, in alphabetical order.
 [[nodiscard]] std::vector<std::string_view> drive_names();

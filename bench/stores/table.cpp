@@ -42,8 +42,8 @@ std::optional<double> median_of(const row<Result>& r, Figure&& figure) {
   return values.size() == r.results.size() ? std::optional(bench::median(values)) : std::nullopt;
 }
 
-std::string text_or_dash(std::optional<double> value, int digits) {
-  return value ? fmt::format("{:.{}f}", *value, digits) : "-";
+std::string text_or_dash(std::optional<double> value, int decimals) {
+  return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
 }
 
 template <class Result>

@@ -50,7 +50,7 @@ void joined_states::clear() {
   place_of_.clear();
 }
 
-void joined_states::set(std::uint32_t number, const line_content& before, std::span<const line_content> contents) {
+void joined_states::set(std::uint32_t number, const line_content& before, std::span<const line_content> now) {
   const auto [found, is_new] = place_of_.try_emplace(number, lines_.size());
   if (is_new) {
     lines_.push_back({number, {}, {}});
@@ -61,7 +61,7 @@ void joined_states::set(std::uint32_t number, const line_content& before, std::s
   }
   line& l = lines_[found->second];
   l.current.clear();
-  for (const line_content& c : contents) {
+  for (const line_content& c : now) {
     const auto same =
         std::find_if(l.contents.begin(), l.contents.end(), [&](const possible& p) { return p.content == c; });
     const auto place = static_cast<std::uint32_t>(same - l.contents.begin());

@@ -18,25 +18,25 @@ std::string in_words(const prefix_state& s) {
 }  // namespace
 
 std::string to_string(const prefix_step& s) {
-  using action = prefix_step::action;
+  using kind = prefix_step::action;
   std::string text;
   switch (s.what) {
-    case action::apply:
-    case action::apply_synced:
-      text = s.what == action::apply ? "write(" : "write_synced(";
+    case kind::apply:
+    case kind::apply_synced:
+      text = s.what == kind::apply ? "write(" : "write_synced(";
       for (std::size_t i = 0; i < s.changes.size(); ++i)
         text.append(i == 0 ? "" : ", ")
             .append(std::to_string(s.changes[i].key))
             .append("=")
             .append(std::to_string(s.changes[i].number));
       return text + ")";
-    case action::sync: return "sync()";
-    case action::pass: return "pass(" + std::to_string(s.amount) + " ms)";
-    case action::compact: return "compact()";
-    case action::get: return "get(" + std::to_string(s.amount) + ")";
-    case action::walk: return s.amount == 0 ? "walk(forward)" : "walk(backward)";
-    case action::hold: return "hold a snapshot";
-    case action::look:
+    case kind::sync: return "sync()";
+    case kind::pass: return "pass(" + std::to_string(s.amount) + " ms)";
+    case kind::compact: return "compact()";
+    case kind::get: return "get(" + std::to_string(s.amount) + ")";
+    case kind::walk: return s.amount == 0 ? "walk(forward)" : "walk(backward)";
+    case kind::hold: return "hold a snapshot";
+    case kind::look:
       return s.amount == 2   ? "get all keys of the snapshot"
              : s.amount == 1 ? "look at the snapshot, backward"
                              : "look at the snapshot";

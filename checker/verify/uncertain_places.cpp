@@ -82,12 +82,12 @@ void uncertain_places::write(crash_image& image, choice c) const {
 }
 
 std::vector<std::vector<std::byte>> uncertain_places::contents_of_drives(choice c) const {
-  std::vector<std::vector<std::byte>> contents;
+  std::vector<std::vector<std::byte>> images;
   for_each_drive(c, [&](std::size_t, const persistent_drive& drive, choice of_drive) {
-    contents.emplace_back(drive.shape().bytes());
-    drive.write_image(contents.back().data(), of_drive);
+    images.emplace_back(drive.shape().bytes());
+    drive.write_image(images.back().data(), of_drive);
   });
-  return contents;
+  return images;
 }
 
 std::string uncertain_places::describe_loss(choice c) const {
