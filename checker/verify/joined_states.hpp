@@ -76,8 +76,8 @@ class joined_states {
   void clear();
   // Another point. From now on a line has the contents of the point before, unless `set` says others.
   void add_point() noexcept { ++points_; }
-  // At the point that was added last, the line has one of the contents `now`. `before`: its content at all points before,
-  // if it was not set yet.
+  // At the point that was added last, the line has one of the contents `now`. `before`: its content at all points
+  // before, if it was not set yet.
   void set(std::uint32_t number, const line_content& before, std::span<const line_content> now);
   // The point is complete.
   void end_point();
