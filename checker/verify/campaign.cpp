@@ -85,9 +85,6 @@ bool goes_on(const subject& kind) {
   return !kind.reserves_sentinels && (kind.open_image != nullptr || kind.open_image_on_drives != nullptr);
 }
 
-// Many keys take long: a caller that requests few gets short rounds. (No round of many has fewer than requested.)
-constexpr std::size_t few_keys = 30;
-
 // Two of the numbers whose rounds have no special form.
 bool has_joins_by_seed(std::uint64_t seed) { return seed % 16 == 8 || seed % 16 == 15; }
 
@@ -127,7 +124,7 @@ void choose_form(const subject& kind, round_options& round, std::uint64_t seed) 
     if (is_library) use_few_states(round.crash);
     return;
   }
-  if (round.keys >= few_keys && (kind.ordered ? number == 3 || number == 13 : is_library && number == 3)) {
+  if (round.keys >= keys_of_long_rounds && (kind.ordered ? number == 3 || number == 13 : is_library && number == 3)) {
     round.thin = true;
     round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 24 : 60);
     round.crash.states_per_point = 12;
@@ -136,7 +133,7 @@ void choose_form(const subject& kind, round_options& round, std::uint64_t seed) 
     round.crash.crash_recovery_one_in = 200;
     if (is_library) use_few_states(round.crash);
   }
-  if (kind.loads && round.keys >= few_keys && number == 9) {
+  if (kind.loads && round.keys >= keys_of_long_rounds && number == 9) {
     round.loaded = true;
     round.operations = std::min<std::size_t>(round.operations, 8);
     round.crash.states_per_point = 16;
@@ -165,7 +162,7 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   const bool is_index = subject.volume == nullptr && subject.prefix == nullptr;
   const bool joins_by_seed = options.joins_by_seed && has_joins_by_seed(seed) && code_of(subject) == nullptr;
   round.joining = (round.joining || joins_by_seed) && is_index && subject.ordered && !subject.missing.erase &&
-                  kind != 0 && round.how == search::random && round.keys >= few_keys;
+                  kind != 0 && round.how == search::random && round.keys >= keys_of_long_rounds;
   const bool begins_grown = seed % 16 == 5 && !round.joining;
   const bool is_in_use = begins_grown && subject.fills_up;
   round.grown = round.grown || begins_grown;

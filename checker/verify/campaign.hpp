@@ -31,6 +31,10 @@ struct violation {
   std::optional<std::uint64_t> replayed_behind = 0;
 };
 
+// Many keys take long: a caller that requests fewer than these gets short rounds. (No round of many has fewer than
+// requested.)
+inline constexpr std::size_t keys_of_long_rounds = 30;
+
 struct campaign_options {
   round_options round;  // seed: of the first round; the following ones count up
   bool crashes = true;

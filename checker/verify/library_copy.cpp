@@ -63,8 +63,11 @@ void make_symbols_its_own(const std::filesystem::path& path) {
 
 }  // namespace
 
-private_copy::private_copy(const std::string& path) : at_(std::filesystem::temp_directory_path() / name_of_next()) {
+private_copy::private_copy(const std::string& path) {
   std::error_code failed;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(failed);
+  if (failed) throw error("there is no temporary folder: " + failed.message(), "set TMPDIR to a folder");
+  at_ = folder / name_of_next();
   std::filesystem::copy_file(path, at_, std::filesystem::copy_options::overwrite_existing, failed);
   if (failed) throw error("cannot copy " + path + ": " + failed.message(), "free some space in the temporary folder");
   std::filesystem::permissions(at_, std::filesystem::perms::owner_all, failed);

@@ -220,13 +220,12 @@ void index_runner::begin_phase() {
   simulator::the_machine().quietly([&] {
     if (phase_ > 0) work_where_it_crashed();
     target_->know_keys(history_->keys());
-    refused_.clear();
+    prepared_.clear();
   });
   if (phase_ != 0) return;
   prepare();
   simulator::the_machine().quietly([&] {
-    for (const auto& [key, value] : plan_.before)
-      if (!refused_.contains(key)) history_->there_before({key, value});
+    for (const auto& [key, value] : prepared_) history_->there_before({key, value});
   });
 }
 
@@ -263,10 +262,7 @@ void index_runner::prepare() {
       if (options_->profile != nullptr) options_->profile->operation_begins();
       const bool is_full = target_->perform(s).changed == indexes::outcome::full;
       simulator::the_machine().quietly([&] {
-        if (is_full)
-          refused_.insert(s.key);
-        else if (s.what != action::erase)
-          refused_.erase(s.key);
+        if (!is_full) expect(s, prepared_);
       });
       simulator::the_machine().allow(accesses_between_steps);
     }

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -62,7 +61,7 @@ class index_runner : public round_runner<index_round> {
   [[nodiscard]] std::uint64_t refusals() const;
 
   round_plan plan_;                              // its phases are in `phases_`
-  std::set<std::uint64_t> refused_;              // keys of its preparation that the index had no room for
+  contents prepared_;                            // the entries that its preparation leaves: it had no room for others
   std::uint64_t dram_before_ = 0;                // the blocks of DRAM that were live before the round
   std::unique_ptr<complete_explorer> complete_;  // in place of the other explorer
 };

@@ -75,6 +75,8 @@ class round_runner : public runner {
   [[nodiscard]] virtual buffer make_buffer() const { return {}; }
   // "" or the violation in its result.
   virtual std::string perform(unsigned thread, const typename Kind::step& s, buffer& data) = 0;
+  // A thread has had its last operation.
+  virtual void thread_ends(unsigned /*thread*/) {}
   // An operation has returned.
   virtual void promised() { explorer().promised(); }
   virtual void end_exploring() { observe(nullptr); }
@@ -179,6 +181,7 @@ void round_runner<Kind>::drive(unsigned thread) {
     });
   }
   machine.quietly([&] { data = buffer(); });
+  thread_ends(thread);
 }
 
 template <class Kind>

@@ -204,6 +204,9 @@ const subject& find_subject(std::string_view name) {
     if (const subject* const found = find(name)) return *found;
   }
   const std::vector<std::string> names = own_names();
+  if (std::find(names.begin(), names.end(), name) != names.end())
+    throw error("the half of " + std::string(name) + " that runs on the machine is missing: " + object.string(),
+                "build both: cmake --build --preset release --target pmlab_checker");
   if (names.empty())
     throw error("there is nothing to verify beside this program: the objects of its indexes and stores are missing",
                 "build them: cmake --build --preset release --target pmlab_checker");

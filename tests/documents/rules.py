@@ -93,6 +93,7 @@ RULES = [(re.compile(pattern), treatment) for pattern, treatment in [
     (r"verify --library", Run(long=True)),
     (r"verify .*--performance", Run(long=True)),
     (r"verify .*--exhaustive", Run({"--operations": "20", "--rounds": None})),
+    (r"verify .*--every-death", Run({"--operations": "2", "--rounds": None})),
     (r"verify .*--seeds 1\.\.100 ", Run({"--seeds": "1..1", "--rounds": None})),
     (r"verify .*--seeds 101\.\.200 ", Run({"--seeds": "2..2", "--rounds": None})),
     (r"verify .*--seeds ", Run({"--seeds": "1..2", "--rounds": None}, long=True)),

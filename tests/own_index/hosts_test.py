@@ -40,9 +40,9 @@ class Hosts(OwnIndexTest):
         for defects, status in (((), 0), (("WITHOUT_PUBLISH",), 1)):
             output = self.verified(self.slots(*defects), "--hosts", "2", "--every-death", "--operations", "5",
                                    "--budget", "60", status=status)
-            tried, accesses = re.search(r"a host died before (\d+) of (\d+) accesses", output).groups()
+            tried, moments = re.search(r"a host died at (\d+) of (\d+) moments", output).groups()
             self.assertGreater(int(tried), 0)
-            self.assertEqual(status == 0, tried == accesses, output)
+            self.assertEqual(status == 0, tried == moments, output)
         replay = output.split("to reproduce it:\n", 1)[1].split("\n")[0].split()
         self.assertIn("--death", replay)
         self.verified(*replay[replay.index("--library") + 1:], status=1)

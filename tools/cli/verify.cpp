@@ -151,6 +151,19 @@ void read_without(const std::vector<std::string>& names, verify_request& r) {
   }
 }
 
+// Threads that join nodes have many keys.
+void check_joins(const verify_request& r, const CLI::App& app) {
+  if (!r.joins) return;
+  refuse_beside(app, {"--exhaustive", "--performance", "--scoreboard", "--io-log", "--program"},
+                "--joins lets threads join nodes, so {} has none of it");
+  if (r.search == "bounded") throw error("--joins is for random searches", "leave --search bounded out");
+  if ((r.crashes && !r.schedules) || r.threads == 1)
+    throw error("--joins lets several threads join nodes", "give --schedules, and --threads 2 or more");
+  if (r.keys < keys_of_joins)
+    throw error(fmt::format("--joins fills nodes, and --keys {} are too few", r.keys),
+                fmt::format("give {} or more", keys_of_joins));
+}
+
 void check_exhaustive(const verify_request& r, const CLI::App& app) {
   if (r.every_state && !r.exhaustive) throw error("--every-state is a form of --exhaustive", "give --exhaustive, too");
   if (app.count("--window") != 0 && (!r.exhaustive || r.window == 0))
@@ -159,7 +172,7 @@ void check_exhaustive(const verify_request& r, const CLI::App& app) {
   if (!r.exhaustive) return;
   refuse_beside(app,
                 {"--schedules", "--search", "--schedule", "--rounds", "--seeds", "--io-log", "--library", "--crashes",
-                 "--memory-order", "--program", "--scoreboard", "--performance"},
+                 "--memory-order", "--program", "--scoreboard", "--performance", "--pauses", "--short-dram"},
                 "--exhaustive is one history, and all of its crashes, so {} has no effect");
   if (r.threads > 1) throw error("--exhaustive searches histories of one thread", "leave --threads out");
 }
@@ -344,6 +357,7 @@ command add_verify(CLI::App& program, const arguments& command_line) {
             if (!pool_size->empty()) r->pool_bytes = read_pool_size(*pool_size, *r);
             check_seeds(*r, *app);
             check_exhaustive(*r, *app);
+            check_joins(*r, *app);
             check_jobs(*r, *app);
             check_known(*r, *app);
             check_host_options(*app, r->threads, most_threads, r->hosts);

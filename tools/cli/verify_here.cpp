@@ -137,28 +137,38 @@ std::string counts_in_words(const round_counts& counts, double seconds) {
   return text;
 }
 
-// The accesses before which a host may die: those of the round without a death.
-std::uint64_t accesses_of(const simulator::host_counts& counts) {
+// The moments of the deaths: before each access of each host in the round without a death, and behind its last one.
+std::uint64_t moments_of(const simulator::host_counts& counts) {
   return std::accumulate(counts.events.begin(), counts.events.end(), std::uint64_t{0});
 }
 
 std::string deaths_in_words(const simulator::host_counts& counts, bool found) {
-  const std::uint64_t accesses = accesses_of(counts);
-  if (accesses == 0) return "no host has died yet";
-  std::string text = fmt::format("a host died before {} of {} accesses", counts.tried, accesses);
+  const std::uint64_t moments = moments_of(counts);
+  if (moments == 0) return "no host has died yet";
+  std::string text = fmt::format("a host died at {} of {} moments", counts.tried, moments);
   if (counts.divided != 0)
-    text +=
-        fmt::format(", before {} of them with {} of more choices", counts.divided, simulator::one_death::most_choices);
+    text += fmt::format(", at {} of them with {} of more choices", counts.divided, simulator::one_death::most_choices);
   if (found) return text;
-  if (counts.tried < accesses) return text + ": not complete; give a larger --budget, or fewer --operations";
+  if (counts.differing != 0)
+    return text + fmt::format(
+                      ": not complete; {} rounds differ from the one before them, so the index keeps something "
+                      "between them, or depends on time",
+                      counts.differing);
+  if (counts.tried < moments) return text + ": not complete; give a larger --budget, or fewer --operations";
   return text + (counts.divided == 0 ? ": complete for this history and schedule" : "");
 }
 
 // A host that was to die has done less.
 void check_died(const verify_request& request, const campaign_result& result) {
-  if (request.hosts.death.empty() || result.found || result.counts.hosts.deaths != 0) return;
-  throw error(fmt::format("--death {}: the host has fewer accesses in this round", request.hosts.death),
-              "give all options of the command that the violation has printed");
+  const simulator::host_counts& hosts = result.counts.hosts;
+  if (request.hosts.death.empty() || result.found) return;
+  const bool too_far = hosts.deaths != 0 && request.hosts.death_numbers()[2] >= hosts.choices;
+  if (hosts.deaths != 0 && !too_far) return;
+  throw error(
+      fmt::format("--death {}: ", request.hosts.death) +
+          (too_far ? fmt::format("this death has {} choice{}, from 0 on", hosts.choices, hosts.choices == 1 ? "" : "s")
+                   : "the host has fewer accesses in this round"),
+      "give all options of the command that the violation has printed");
 }
 
 std::string replay_command(const verify_request& request, const std::string& name, const verify::violation& found) {
@@ -196,6 +206,7 @@ std::string replay_command(const verify_request& request, const std::string& nam
 
 // As many as the command line accepts.
 static_assert(verify::history_model::most_threads >= 16);
+static_assert(keys_of_joins == verify::keys_of_long_rounds);
 static_assert(verify::most_jobs == most_jobs);
 
 // The seconds that this index and the `others` after it still need. A run by rounds knows from its first ones.
@@ -283,7 +294,7 @@ int verify_one(const verify_request& request, const verify::subject& kind, std::
   if (options.every_death) fmt::print("  {}\n", deaths_in_words(hosts, result.found.has_value()));
   if (!result.found) {
     print_reached(kind);
-    if (options.every_death && hosts.tried < accesses_of(hosts)) return not_complete;
+    if (options.every_death && (hosts.tried < moments_of(hosts) || hosts.differing != 0)) return not_complete;
     return listed == 0 ? success : failure;
   }
   print(*result.found, replay_command(request, name, *result.found));
@@ -384,6 +395,10 @@ int verify(const verify_request& request, const arguments& command_line) {
     if (request.indexes.empty()) kinds.push_back(&verify::find_subject(loaded));
   }
   for (const std::string& name : request.indexes) kinds.push_back(&verify::find_subject(name));
+  for (const verify::subject* kind : kinds)
+    if (request.joins && !(kind->ordered && kind->volume == nullptr && kind->prefix == nullptr))
+      throw error(kind->name + " has no order, so no nodes of it are joined",
+                  "name ordered indexes, or leave --joins out");
   if (request.hosts.hosts != 0)
     for (const verify::subject* kind : kinds) {
       const unsigned opened = request.hosts.hosts + 1;  // one more starts at the end of a round

@@ -23,6 +23,7 @@ struct seed_range {
 };
 
 inline constexpr unsigned most_jobs = 64;
+inline constexpr std::size_t keys_of_joins = 30;  // the fewest
 
 struct verify_request {
   std::vector<std::string> indexes;

@@ -86,6 +86,8 @@ void machine::let_host_die(const void* caller) {
   switch_to(next);
 }
 
+void machine::host_ends() { does_to_hosts(shared_event::end, nullptr); }
+
 void machine::move_to_host(unsigned host) {
   quietly([&] {
     current_->host = host;

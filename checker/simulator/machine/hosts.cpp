@@ -152,7 +152,8 @@ void hosts::note_miss(shared_line& line, const void* caller, const invalidation_
 std::string hosts::story() const {
   std::string text;
   for (const host_death& d : deaths_) {
-    text += "\n  death: host " + std::to_string(d.host) + " died before its access at " + code_address(d.caller);
+    text += "\n  death: host " + std::to_string(d.host) + " died " +
+            (d.caller == nullptr ? "behind its last access" : "before its access at " + code_address(d.caller));
     for (const lost_stores& l : d.lost)
       text += "\n    lost: " + std::to_string(l.count) + " store(s) to the line at offset " +
               std::to_string(std::size_t{l.line} * media::cache_line_bytes) + ", first the one at " +
@@ -257,7 +258,7 @@ void hosts::stored_around(std::uintptr_t address, std::size_t bytes, flush_list&
       c.around.push_back({static_cast<std::uint32_t>(word), mask_of(word, first, end), c.words[word], caller});
     }
     by.push_back({line, c.dropped});
-    if (happens(2)) arrive(l, shown_);
+    if (!options_.death && happens(2)) arrive(l, shown_);
   });
 }
 
@@ -292,7 +293,8 @@ void hosts::fenced(flush_list& by) {
     host_copy& c = l.copies[shown_];
     arrive(l, shown_);
     // Later stores may be in the line by the time it goes.
-    if (f.stores > c.dropped) write_back(l, shown_, happens(2) ? c.stores.size() : f.stores - c.dropped);
+    if (f.stores > c.dropped)
+      write_back(l, shown_, !options_.death && happens(2) ? c.stores.size() : f.stores - c.dropped);
     return true;
   });
   memory_.fenced(by);
@@ -342,7 +344,7 @@ void hosts::add_version(shared_line& line, const line_words& words, unsigned hos
 }
 
 void hosts::turn_ends() {
-  if (lines_.empty() || !happens(one_in_writes_back_)) return;
+  if (lines_.empty() || options_.death || !happens(one_in_writes_back_)) return;
   const std::size_t from = below(lines_.size());
   for (std::size_t i = 0; i < lines_.size(); ++i) {
     shared_line& l = lines_[(from + i) % lines_.size()];
@@ -475,14 +477,22 @@ void hosts::count_choices() noexcept {
     for (std::size_t i = 0; i < l.copies[shown_].around.size(); ++i) add(2);
   }
   for (const std::uint32_t line : dirty_coherent_lines()) add(memory_.log_of(line)->stores.size() + 1);
-  // Some of many, from the first to the last.
   if (!options_.death) return;
   choice_ = options_.death->choice;
-  if (choices_ > one_death::most_choices) choice_ = choice_ * (choices_ - 1) / (one_death::most_choices - 1);
+  sampled_ = mix_bits(mix_bits(options_.seed ^ options_.death->access) ^ choice_);
 }
 
-// REQUIRES: a death of the options.
+// Where they are too many, the first choice is none of all lines, the last one all of them, and those between are drawn
+// for each line. REQUIRES: a death of the options.
 std::size_t hosts::choose(std::size_t choices) noexcept {
+  if (choices_ > one_death::most_choices) {
+    if (options_.death->choice == 0) return 0;
+    if (options_.death->choice + 1 == one_death::most_choices) return choices - 1;
+    const std::uint64_t drawn = mix_bits(sampled_ += golden_ratio);
+    constexpr std::uint64_t kinds = 3;  // none, all, any number
+    if (drawn % kinds == 0) return 0;
+    return drawn % kinds == 1 ? choices - 1 : drawn / kinds % choices;
+  }
   const std::size_t chosen = choice_ % choices;
   choice_ /= choices;
   return chosen;

@@ -21,6 +21,7 @@
 #include "checker/simulator/machine/line_versions.hpp"
 #include "checker/simulator/machine/persistent_memory.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -43,12 +44,13 @@ enum class stale_lines : std::uint8_t {
   loaded,  // only those that the host has loaded since it invalidated them
 };
 
-// A death of a replay, or of a search of all of them.
+// A death of a replay, or of a search of all of them. Nothing leaves a cache by chance then: what the device gets is
+// chosen at the death.
 struct one_death {
   static constexpr std::uint64_t most_choices = 64;  // that are tried of one death
 
   unsigned host = 0;
-  std::uint64_t access = 0;  // it dies before so many of its events, from 1; 0: it does not
+  std::uint64_t access = 0;  // it dies before so many of its events, from 1; the last one is its end; 0: it does not
   std::uint64_t choice = 0;  // number of what the device gets of its dirty lines, from 0 on
 };
 
@@ -70,6 +72,7 @@ enum class shared_event : std::uint8_t {
   access,       // none of those below
   lock_word,    // a locked instruction, or a compare-exchange by the device
   publication,  // a line is written back, or words change atomically
+  end,          // nothing more: its last thread has ended
 };
 
 // When a host dies: at its n-th event from now on, counted from 1.
@@ -100,6 +103,8 @@ struct host_counts {
   std::array<std::uint64_t, 9> events{};  // by host, where none dies
   std::uint64_t tried = 0;                // events before which a host died with each choice
   std::uint64_t divided = 0;              // those of them that had more choices than were tried
+  std::uint64_t differing = 0;            // rounds that were not as the one before them up to the death
+  std::uint64_t choices = 0;              // the most that a death had
 
   host_counts& operator+=(const host_counts& other) noexcept {
     stale_loads += other.stale_loads;
@@ -112,6 +117,8 @@ struct host_counts {
     for (std::size_t h = 0; h < events.size(); ++h) events[h] += other.events[h];
     tried += other.tried;
     divided += other.divided;
+    differing += other.differing;
+    choices = std::max(choices, other.choices);
     return *this;
   }
 };
@@ -138,7 +145,7 @@ struct lost_stores {
 };
 struct host_death {
   unsigned host = 0;
-  const void* caller = nullptr;  // place of the access that it died before
+  const void* caller = nullptr;  // place of the access that it died before; nullptr: behind its last one
   std::vector<lost_stores> lost;
 };
 
@@ -310,7 +317,8 @@ class hosts {
   std::array<std::uint64_t, most> events_of_{};  // by host
   std::array<doomed, most> dooms_{};             // by host
   std::uint64_t choices_ = 1;
-  std::uint64_t choice_ = 0;  // remainder of the planned choice, behind those of earlier lines
+  std::uint64_t choice_ = 0;   // remainder of the planned choice, behind those of earlier lines
+  std::uint64_t sampled_ = 0;  // where the choices are too many: state of what draws them
   // By host, and by the one that looks: at this many events; 0: it is alive.
   std::array<std::array<std::uint64_t, most>, most> known_dead_at_{};
   std::vector<host_death> deaths_;

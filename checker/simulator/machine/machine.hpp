@@ -254,6 +254,8 @@ class machine {
 
   // The current fiber, and those that it makes from now on, run on this host. REQUIRES: the run has so many.
   void move_to_host(unsigned host);
+  // The current fiber was the last that works on its host, which may die now.
+  void host_ends();
   [[nodiscard]] unsigned host() const noexcept { return running_ ? current_->host : 0; }
   // As the current host knows it. With one host: true.
   [[nodiscard]] bool seems_alive(unsigned host) noexcept { return hosts_ == nullptr || hosts_->seems_alive(host); }

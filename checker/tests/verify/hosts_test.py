@@ -64,30 +64,37 @@ class Hosts(unittest.TestCase):
                     self.assertEqual(counts.get("clobbers", 0), 0)
 
     def every_death(self, *arguments):
-        """(accesses with a death, accesses, counts) of a run that finds nothing"""
+        """(moments with a death, moments, counts) of a run that finds nothing"""
         status, output, _ = self.verifier.run("--subject", SUBJECT, "--quiet", "--every-death", *arguments)
-        tried, accesses = map(int, re.search(r"a host died before (\d+) of (\d+) accesses", output).groups())
-        self.assertEqual(status, 0 if tried == accesses else 3, output)
-        self.assertEqual("complete for this history and schedule" in output, tried == accesses, output)
-        self.assertEqual("not complete; give a larger --budget" in output, tried != accesses, output)
+        tried, moments = map(int, re.search(r"a host died at (\d+) of (\d+) moments", output).groups())
+        self.assertEqual(status, 0 if tried == moments else 3, output)
+        self.assertEqual("complete for this history and schedule" in output, tried == moments, output)
+        self.assertEqual("not complete; give a larger --budget" in output, tried != moments, output)
         rounds, deaths = (int(re.search(rf"(\d+) {what}", output)[1]) for what in ("rounds", "deaths"))
-        return tried, accesses, rounds, deaths
+        return tried, moments, rounds, deaths
 
     def test_every_death_of_a_round_is_tried(self):
         for mode in MODES:
             with self.subTest(mode=mode):
                 arguments = ("--hosts", "3", "--coherence", mode, "--operations", "3")
-                tried, accesses, rounds, deaths = self.every_death(*arguments, "--jobs", "1")
-                self.assertEqual(tried, accesses)
-                self.assertGreater(accesses, 50)
-                # The first round has no death. Some accesses have several choices.
+                tried, moments, rounds, deaths = self.every_death(*arguments, "--jobs", "1")
+                self.assertEqual(tried, moments)
+                self.assertGreater(moments, 50)
+                # The first round has no death. Some moments have several choices.
                 self.assertEqual(deaths, rounds - 1)
-                self.assertGreater(deaths, accesses)
-                self.assertEqual(self.every_death(*arguments, "--jobs", "3"), (tried, accesses, rounds, deaths))
+                self.assertGreater(deaths, moments)
+                self.assertEqual(self.every_death(*arguments, "--jobs", "3"), (tried, moments, rounds, deaths))
+
+    def test_a_death_has_no_more_choices_than_are_tried(self):
+        """Nothing leaves a cache by chance, so the choices of a moment are the same in each round."""
+        status, output, _ = self.verifier.run("--subject", SUBJECT, "--quiet", "--hosts", "2", "--operations", "3",
+                                              "--rounds", "1", "--death", "0.1.63")
+        self.assertEqual(status, 2, output)
+        self.assertRegex(output, r"--death 0\.1\.63: this death has \d+ choices?, from 0 on")
 
     def test_a_search_of_every_death_that_does_not_end_says_so(self):
-        tried, accesses, _, _ = self.every_death("--hosts", "2", "--operations", "400", "--budget", "2", "--jobs", "1")
-        self.assertLess(tried, accesses)
+        tried, moments, _, _ = self.every_death("--hosts", "2", "--operations", "400", "--budget", "2", "--jobs", "1")
+        self.assertLess(tried, moments)
 
     def test_every_death_finds_what_dies_with_its_host(self):
         for number, mutation in plant.mutations_in(DATA):
@@ -99,7 +106,7 @@ class Hosts(unittest.TestCase):
                 self.verifier.choose(number)
                 report = self.verifier.expect_found(*options[:at], *options[at + 2:], "--every-death")
                 self.assertRegex(report, r"to reproduce it:\n.* --death \d+\.\d+\.\d+ ")
-                self.assertRegex(report, r"a host died before \d+ of \d+ accesses")
+                self.assertRegex(report, r"a host died at \d+ of \d+ moments")
 
     def test_some_rounds_begin_filled(self):
         self.verifier.choose(next(n for n, m in plant.mutations_in(DATA) if m["name"] == "lock_is_not_taken"))

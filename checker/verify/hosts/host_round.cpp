@@ -82,6 +82,7 @@ void host_runner::begin_phase() {
   index_runner::begin_phase();
   for (unsigned host = 1; host < count(); ++host) join(host);
   simulator::the_machine().move_to_host(0);
+  simulator::the_machine().quietly([&] { working_.assign(count(), options_->threads / count()); });
   hosts_->begin_deaths();
 }
 
@@ -95,6 +96,10 @@ bool host_runner::is_one(const round_options& options) {
 
 // The thread is on the host from its beginning on: it may die before it runs.
 void host_runner::before_thread(unsigned thread) { simulator::the_machine().move_to_host(thread % count()); }
+
+void host_runner::thread_ends(unsigned thread) {
+  if (--working_[thread % count()] == 0) simulator::the_machine().host_ends();
+}
 
 std::string host_runner::perform(unsigned thread, const planned_step& s, buffer& scanned) {
   for (const planned_death& d : deaths_)
@@ -145,11 +150,24 @@ void host_runner::check_live() {
     simulator::the_machine().move_to_host(0);
   });
   counts_.hosts += hosts_->counts();
+  if (last_death_ && last_death_->access != 0) note_death();
+}
+
+// All rounds are the same up to the death, so each has it, with the same choices: a subject that keeps something, or
+// asks for the time, may differ.
+void host_runner::note_death() {
   constexpr std::uint64_t most = simulator::one_death::most_choices;
-  if (hosts_->counts().deaths == 0 || !last_death_) return;
-  if (last_death_->choice + 1 != std::min(hosts_->choices(), most)) return;
+  const bool died = hosts_->counts().deaths != 0;
+  const std::uint64_t choices = died ? hosts_->choices() : 0;
+  if (last_death_->choice == 0) first_choices_ = choices;
+  counts_.hosts.choices = std::max(counts_.hosts.choices, choices);
+  if (!died || (first_choices_ != 0 && choices != first_choices_)) {
+    ++counts_.hosts.differing;
+    return;
+  }
+  if (last_death_->choice + 1 != std::min(choices, most)) return;
   ++counts_.hosts.tried;
-  counts_.hosts.divided += hosts_->choices() > most ? 1 : 0;
+  counts_.hosts.divided += choices > most ? 1 : 0;
 }
 
 round_options host_round_of(round_options round) {

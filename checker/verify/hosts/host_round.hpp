@@ -26,6 +26,7 @@ class host_runner final : public index_runner {
   void set_machine(simulator::machine_options& how) override;
   void begin_phase() override;
   void before_thread(unsigned thread) override;
+  void thread_ends(unsigned thread) override;
   std::string perform(unsigned thread, const planned_step& s, buffer& scanned) override;
   void check_live() override;
   [[nodiscard]] bool is_closed() const override { return !hosts_->is_dead(0); }
@@ -44,11 +45,14 @@ class host_runner final : public index_runner {
   void plan_deaths();
   void join(unsigned host);
   void check_on(unsigned host);
+  void note_death();
 
   std::unique_ptr<simulator::hosts> hosts_;  // those of the round, and the one that starts at its end
   std::vector<planned_death> deaths_;
   std::optional<simulator::one_death> last_death_;  // the death that the last round's options had
-  std::vector<std::unique_ptr<target>> others_;     // the index as it is open on them, from host 1 on
+  std::uint64_t first_choices_ = 0;              // choices of that death, in the round of its first one; 0: not known
+  std::vector<unsigned> working_;                // threads of each host that have operations left
+  std::vector<std::unique_ptr<target>> others_;  // the index as it is open on them, from host 1 on
 };
 
 // The form of a round on several hosts, by its seed.
