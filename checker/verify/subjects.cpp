@@ -179,10 +179,12 @@ std::vector<std::string> own_names() {
 std::string load_subject(const std::string& path) {
   load_object(path);
   const std::string name = last_registered().subject;
-  if (const subject* const s = find(name); s != nullptr && !runs_on_machine(*s))
+  const subject* const s = find(name);
+  if (s == nullptr) return name;
+  if (!runs_on_machine(*s))
     throw error(path + " is the half of " + name + " that opens images", "give the half that runs on the machine");
   // Half of a subject of this program, perhaps compiled in another way: images are opened as usual.
-  if (const subject* const s = find(name); s != nullptr && !opens_images(*s)) {
+  if (!opens_images(*s)) {
     const std::filesystem::path images = image_object_of(name);
     if (!is_there(images))
       throw error(path + " is the half of " + name + " that runs on the machine, and the half that opens images is " +

@@ -258,7 +258,7 @@ void hosts::stored_around(std::uintptr_t address, std::size_t bytes, flush_list&
       c.around.push_back({static_cast<std::uint32_t>(word), mask_of(word, first, end), c.words[word], caller});
     }
     by.push_back({line, c.dropped});
-    if (!options_.death && happens(2)) arrive(l, shown_);
+    if (leaves_by_chance(2)) arrive(l, shown_);
   });
 }
 
@@ -293,8 +293,7 @@ void hosts::fenced(flush_list& by) {
     host_copy& c = l.copies[shown_];
     arrive(l, shown_);
     // Later stores may be in the line by the time it goes.
-    if (f.stores > c.dropped)
-      write_back(l, shown_, !options_.death && happens(2) ? c.stores.size() : f.stores - c.dropped);
+    if (f.stores > c.dropped) write_back(l, shown_, leaves_by_chance(2) ? c.stores.size() : f.stores - c.dropped);
     return true;
   });
   memory_.fenced(by);
@@ -344,7 +343,7 @@ void hosts::add_version(shared_line& line, const line_words& words, unsigned hos
 }
 
 void hosts::turn_ends() {
-  if (lines_.empty() || options_.death || !happens(one_in_writes_back_)) return;
+  if (lines_.empty() || !leaves_by_chance(one_in_writes_back_)) return;
   const std::size_t from = below(lines_.size());
   for (std::size_t i = 0; i < lines_.size(); ++i) {
     shared_line& l = lines_[(from + i) % lines_.size()];
@@ -469,6 +468,7 @@ std::vector<std::uint32_t> hosts::dirty_coherent_lines() const {
 
 // Each dirty line has as many choices as stores, and one more; each non-temporal store has two.
 void hosts::count_choices() noexcept {
+  if (!options_.death) return;
   constexpr std::uint64_t enough = std::uint64_t{1} << 32;
   choices_ = 1;
   const auto add = [&](std::uint64_t choices) { choices_ = std::min(choices_ * choices, enough); };
@@ -477,7 +477,6 @@ void hosts::count_choices() noexcept {
     for (std::size_t i = 0; i < l.copies[shown_].around.size(); ++i) add(2);
   }
   for (const std::uint32_t line : dirty_coherent_lines()) add(memory_.log_of(line)->stores.size() + 1);
-  if (!options_.death) return;
   choice_ = options_.death->choice;
   sampled_ = mix_bits(mix_bits(options_.seed ^ options_.death->access) ^ choice_);
 }

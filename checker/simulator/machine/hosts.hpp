@@ -218,7 +218,8 @@ class hosts {
   [[nodiscard]] std::uint64_t events_of(unsigned host) const noexcept { return events_of_[host]; }
   // From now on, events are counted, and the death of the options is to come.
   void begin_deaths() noexcept;
-  // What the device may have got of the last host that died: so many choices, also if more than can be told apart.
+  // What the device may have got of the host that died by the options: so many choices, also if more than can be told
+  // apart.
   [[nodiscard]] std::uint64_t choices() const noexcept { return choices_; }
   // The shown host dies; its threads do nothing any more. Memory then holds bytes of no host, until `show`.
   // REQUIRES: memory holds no store that waits in a store buffer.
@@ -290,6 +291,8 @@ class hosts {
   void write_back(shared_line& line, unsigned host, std::size_t stores);
   void arrive(shared_line& line, unsigned host);
   void add_version(shared_line& line, const line_words& words, unsigned host, const void* caller);
+  // Once in so many times, but not where the death of the options chooses what the device gets.
+  [[nodiscard]] bool leaves_by_chance(std::uint64_t one_in) noexcept { return !options_.death && happens(one_in); }
   [[nodiscard]] std::vector<std::uint32_t> dirty_coherent_lines() const;
   void count_choices() noexcept;
   [[nodiscard]] std::size_t choose(std::size_t choices) noexcept;
