@@ -26,12 +26,6 @@ constexpr std::uint64_t most_operations = 1'000'000;  // a round keeps each of t
 
 constexpr const auto& domains = media::persistence_domain_names;
 
-// Throws pmlab::error for the first of `others` that was given. `why` has {} in place of its name.
-void refuse_beside(const CLI::App& app, std::initializer_list<const char*> others, const char* why) {
-  for (const char* const other : others)
-    if (app.count(other) != 0) throw error(fmt::format(fmt::runtime(why), other), "leave one of them out");
-}
-
 void check_io_log(const verify_request& r) {
   if (!r.indexes.empty() || !r.subject.empty() || !r.library.empty())
     throw error("--io-log excludes --index, --subject and --library", "give one of them");

@@ -25,19 +25,13 @@ void check_choice(const char* option, const std::string& given, std::initializer
     throw error(fmt::format("{} '{}' is unknown", option, given), fmt::format("use {}", fmt::join(choices, ", ")));
 }
 
-void check_alone(const CLI::App& app, const char* option, std::initializer_list<const char*> others, const char* why) {
-  for (const char* const other : others)
-    if (app.count(option) != 0 && app.count(other) != 0)
-      throw error(fmt::format("{} {}, and excludes {}", option, why, other), "leave one of them out");
-}
-
 void check_one_death(const CLI::App& app, const host_request& r) {
-  check_alone(app, "--every-death",
-              {"--deaths", "--death", "--as-is", "--seeds", "--rounds", "--steps", "--all", "--known"},
-              "tries each death of one round");
-  check_alone(app, "--death", {"--deaths", "--as-is", "--seeds", "--all", "--known"},
-              "is of the replay of a violation");
+  if (r.every_death)
+    refuse_beside(app, {"--deaths", "--death", "--as-is", "--seeds", "--rounds", "--steps", "--all", "--known"},
+                  "--every-death tries each death of one round, and excludes {}");
   if (app.count("--death") == 0) return;
+  refuse_beside(app, {"--deaths", "--as-is", "--seeds", "--all", "--known"},
+                "--death is of the replay of a violation, and excludes {}");
   if (app.count("--rounds") == 0)
     throw error("--death is of the replay of a violation, which has --rounds",
                 "give all options of the command that the violation has printed");
@@ -49,6 +43,11 @@ void check_one_death(const CLI::App& app, const host_request& r) {
 }
 
 }  // namespace
+
+void refuse_beside(const CLI::App& app, std::initializer_list<const char*> others, const char* why) {
+  for (const char* const other : others)
+    if (app.count(other) != 0) throw error(fmt::format(fmt::runtime(why), other), "leave one of them out");
+}
 
 std::array<std::uint64_t, 3> host_request::death_numbers() const {
   std::array<std::uint64_t, 3> numbers{};
@@ -102,11 +101,10 @@ void check_host_options(const CLI::App& app, unsigned threads, unsigned most_thr
   }
   if (r.hosts < 2 || r.hosts > most_hosts)
     throw error(fmt::format("--hosts is {}", r.hosts), fmt::format("give 2 to {}", most_hosts));
-  for (const char* const other : {"--crashes", "--kills", "--exhaustive", "--performance", "--scoreboard", "--io-log",
-                                  "--program", "--short-dram", "--joins", "--persistence", "--out"})
-    if (app.count(other) != 0)
-      throw error(fmt::format("--hosts is about schedules of indexes by name or subject, and excludes {}", other),
-                  "leave one of them out");
+  refuse_beside(app,
+                {"--crashes", "--kills", "--exhaustive", "--performance", "--scoreboard", "--io-log", "--program",
+                 "--short-dram", "--joins", "--persistence", "--out"},
+                "--hosts is about schedules of indexes by name or subject, and excludes {}");
   if (app.count("--search") != 0 && app.get_option("--search")->as<std::string>() == "bounded")
     throw error("--hosts is for random searches", "leave --search bounded out");
   if (app.count("--deaths") != 0 && (r.deaths == 0 || r.deaths >= r.hosts))

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 
 namespace CLI {
@@ -37,6 +38,9 @@ struct host_request {
 
 inline constexpr unsigned most_hosts = 8;
 inline constexpr std::uint64_t most_death_choices = 64;  // numbers of a death's choices
+
+// Throws pmlab::error for the first of `others` that was given. `why` has {} in place of its name.
+void refuse_beside(const CLI::App& app, std::initializer_list<const char*> others, const char* why);
 
 void add_host_options(CLI::App& app, host_request& r);
 // Reads `coherent_size`. Throws pmlab::error for bad input. `threads`: of each host; 0: one.
