@@ -3,7 +3,7 @@ import sys
 import unittest
 
 import package  # noqa: F401  (where the package is)
-from pmlab.report import charts, provenance, sentences
+from pmlab.report import charts, experiments, provenance, sentences
 from pmlab.report.chart import Point
 from pmlab.report.compare import Pair, Side
 from pmlab.report.measurements import Measurement, Run
@@ -19,6 +19,14 @@ def run(medium, measurements):
 
 def point(x, low, value, high):
     return Point(x, "1 thread", value, low, high, 3, "million/s", panel="Find")
+
+
+class Places(unittest.TestCase):
+    def test_counts_and_shares_by_their_size_and_names_as_they_come(self):
+        for places, shown in ((["0", "100%", "50%", "10%"], ["0", "10%", "50%", "100%"]),
+                              (["4K", "64K", "16K"], ["4K", "16K", "64K"]), (["pmem", "blocks"], ["pmem", "blocks"])):
+            with self.subTest(places=places):
+                self.assertEqual(experiments._ordered(places), shown)
 
 
 class Ranges(unittest.TestCase):

@@ -81,14 +81,14 @@ def _distinct(points, key):
 
 
 def _ordered(values):
-    """Counts by their size, everything else as it came."""
+    """Counts and percentages by their size, everything else as it came."""
     sizes = {v: _size(v) for v in values}
     return sorted(values, key=sizes.get) if all(s is not None for s in sizes.values()) else values
 
 
 def _size(text):
-    match = re.fullmatch(r"([\d.]+)([kKMG]?)", text)
-    return float(match[1]) * {"": 1, "k": 1e3, "K": 1024, "M": 1e6, "G": 1e9}[match[2]] if match else None
+    match = re.fullmatch(r"([\d.]+)([kKMG%]?)", text)
+    return float(match[1]) * {"": 1, "%": 1, "k": 1e3, "K": 1024, "M": 1e6, "G": 1e9}[match[2]] if match else None
 
 
 def _axis_label(x, place, places):
