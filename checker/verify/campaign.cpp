@@ -142,6 +142,17 @@ void choose_form(const subject& kind, round_options& round, std::uint64_t seed) 
   }
 }
 
+// Threads collide if there are few keys. `are_alone`: schedules without crashes, which are so many that some may take
+// longer: a thread of the subject's own takes part in what others do some operations later, and nodes that twelve keys
+// lie in change their form.
+void let_threads_collide(const subject& kind, round_options& round, std::uint64_t seed, bool are_alone) {
+  const std::uint64_t form = seed / 4 % 4;
+  if (form % 2 == 1 && !(are_alone && form == 1)) return;
+  const bool is_long = are_alone ? form != 0 : kind.has_threads;
+  round.operations = std::min<std::size_t>(round.operations, !is_long ? 12 : form == 1 ? 60 : 30);
+  round.keys = std::min<std::size_t>(round.keys, form == 1 ? 12 : 5);
+}
+
 }  // namespace
 
 round_options round_of(const subject& subject, const campaign_options& options, std::uint64_t seed) {
@@ -163,7 +174,9 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   const bool joins_by_seed = options.joins_by_seed && has_joins_by_seed(seed) && code_of(subject) == nullptr;
   round.joining = (round.joining || joins_by_seed) && is_index && subject.ordered && !subject.missing.erase &&
                   kind != 0 && round.how == search::random && round.keys >= keys_of_long_rounds;
-  const bool begins_grown = seed % 16 == 5 && !round.joining;
+  // What a process that was killed in a split has left undone is rare elsewhere.
+  const bool is_killed_in_a_split = round.kills && is_index && seed % 4 == 1;
+  const bool begins_grown = (seed % 16 == 5 || is_killed_in_a_split) && !round.joining;
   const bool is_in_use = begins_grown && subject.fills_up;
   round.grown = round.grown || begins_grown;
   if (is_in_use) {
@@ -171,13 +184,18 @@ round_options round_of(const subject& subject, const campaign_options& options, 
     round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 12 : 40);
   } else if (begins_grown) {
     // Twelve operations from just before a split.
-    round.near_split = seed / 16 % 2 == 1;
-    round.full = seed / 16 % (subject.open_replica_on_image != nullptr ? 2 : 3) == 1;
-    round.operations = std::min<std::size_t>(round.operations, round.threads > 1 ? 6 : 12);
+    round.near_split = seed / 16 % 2 == 1 || is_killed_in_a_split;
+    round.full = !is_killed_in_a_split && seed / 16 % (subject.open_replica_on_image != nullptr ? 2 : 3) == 1;
+    // Rounds without crashes are many: shards that grow at the same time need some operations more.
+    const std::size_t most = kind == 1 && subject.key_of_hash ? 20 : round.threads > 1 ? 6 : 12;
+    round.operations = std::min(round.operations, most);
     round.crash.states_per_point = 16;
   }
   if (round.grown && code_of(subject) != nullptr) use_few_states(round.crash);
   round.branching = seed % 16 == 4;
+  // Threads cut the same compressed path, and make it whole again.
+  const bool cuts = round.branching && is_index && kind != 0 && seed / 16 % 2 == 1 && round.how == search::random;
+  if (cuts) round.keys = std::min<std::size_t>(round.keys, 12);
   if (kind == 0) round.threads = 1;
   round.store_buffers = has_store_buffers(round, options.order);
   choose_form(subject, round, seed);
@@ -187,20 +205,17 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   const bool by_seed = options.short_dram_by_seed && is_short && code_of(subject) == nullptr;
   // What a removal without DRAM leaves behind is cleared beside others, which pause.
   const bool clears = is_in_use && options.pauses_by_seed;
-  round.short_dram = is_index && (round.short_dram || by_seed || clears);
-  round.pauses = (round.pauses || clears || (options.pauses_by_seed && (mix_bits(seed) & 2) != 0)) &&
+  round.short_dram = subject.volume == nullptr && (round.short_dram || by_seed || clears);
+  round.pauses = (round.pauses || clears || cuts || (options.pauses_by_seed && (mix_bits(seed) & 2) != 0)) &&
                  round.threads > 1 && round.how == search::random;
   // A kill has no round on its own: the threads go on behind it.
-  const bool is_plain =
-      !round.grown && !round.thin && !round.joining && !round.loaded && !round.nearly_full && !round.full;
+  // Just before a split it is short enough for one.
+  const bool is_plain = (!round.grown || round.near_split) && !round.thin && !round.joining && !round.loaded &&
+                        !round.nearly_full && !round.full;
   round.kills = is_index && round.kills && round.crashes && is_plain && goes_on(subject) && round.how == search::random;
   if (round.kills) round.reopenings = 1;
-  // Threads collide if there are few keys.
-  if (kind != 0 && !round.grown && !round.thin && !round.joining && !round.loaded && !round.nearly_full &&
-      seed / 4 % 2 == 0) {
-    round.operations = std::min<std::size_t>(round.operations, 12);
-    round.keys = std::min<std::size_t>(round.keys, 5);
-  }
+  if (kind != 0 && !round.grown && !round.thin && !round.joining && !round.loaded && !round.nearly_full)
+    let_threads_collide(subject, round, seed, kind == 1);
   // A store on small drives does all that it does within a few operations, and each takes longer, the more there were.
   if (kind != 0 && subject.prefix != nullptr && !round.nearly_full && seed / 4 % 8 != 1)
     round.operations = std::min<std::size_t>(round.operations, 24);
@@ -299,7 +314,8 @@ std::vector<part> parts_of(const campaign_options& whole) {
   const bool divided = whole.rounds == 0 && whole.crashes && whole.schedules && whole.mixed && !is_bounded(whole) &&
                        whole.round.threads > 1;
   if (!divided) return {{whole, 1}};
-  constexpr double first_share = 1.0 / 6;
+  constexpr double share_of_schedules = 1.0 / 3;
+  constexpr double share_of_crashes = 1.0 / 6;
   campaign_options schedules = whole;
   schedules.crashes = false;
   campaign_options crashes = whole;
@@ -310,7 +326,8 @@ std::vector<part> parts_of(const campaign_options& whole) {
   campaign_options rest = whole;
   schedules.pauses_by_seed = rest.pauses_by_seed = true;
   schedules.joins_by_seed = rest.joins_by_seed = true;
-  return {{schedules, first_share}, {crashes, first_share}, {rest, 1 - 2 * first_share}};
+  return {
+      {schedules, share_of_schedules}, {crashes, share_of_crashes}, {rest, 1 - share_of_schedules - share_of_crashes}};
 }
 
 // What the command that is printed for the round runs, behind `before` rounds like it.

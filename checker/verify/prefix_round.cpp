@@ -101,16 +101,16 @@ std::string prefix_runner::perform(unsigned thread, const prefix_step& s, buffer
   switch (s.what) {
     case act::apply:
     case act::apply_synced:
-      sequence = target_->apply(s.changes);
-      if (s.what == act::apply_synced && sequence != 0) target_->sync();
+      sequence = unless_refused([&] { return target_->apply(s.changes); }, std::uint64_t{0});
+      if (s.what == act::apply_synced && sequence != 0) with_dram([&] { target_->sync(); });
       break;
-    case act::sync: target_->sync(); break;
-    case act::pass: target_->pass(s.amount); break;
-    case act::compact: target_->compact(); break;
-    case act::hold: target_->hold(); break;
-    case act::get: sequence = target_->get(static_cast<std::uint32_t>(s.amount)); break;
-    case act::walk: found = target_->contents(s.amount == 1); break;
-    case act::look: found = target_->look(static_cast<prefix_look>(s.amount)); break;
+    case act::sync: with_dram([&] { target_->sync(); }); break;
+    case act::pass: with_dram([&] { target_->pass(s.amount); }); break;
+    case act::compact: with_dram([&] { target_->compact(); }); break;
+    case act::hold: with_dram([&] { target_->hold(); }); break;
+    case act::get: sequence = with_dram([&] { return target_->get(static_cast<std::uint32_t>(s.amount)); }); break;
+    case act::walk: found = with_dram([&] { return target_->contents(s.amount == 1); }); break;
+    case act::look: found = with_dram([&] { return target_->look(static_cast<prefix_look>(s.amount)); }); break;
   }
   machine.quietly([&] {
     if (!s.changes.empty()) {
@@ -146,6 +146,12 @@ std::unique_ptr<prefix_model> prefix_runner::make_history() const {
   auto history = std::make_unique<prefix_model>(kind_.prefix->at_most_milliseconds);
   if (!known_.state.empty()) history->there_before(known_.state, known_.sequence);
   return history;
+}
+
+void prefix_runner::begin_phase() {
+  held_.clear();
+  if (phase_ == 0 && options_->short_dram)
+    simulator::the_machine().limit_of_heap() = simulator::space_limit(limit_of_heap(*options_, kind_.has_threads));
 }
 
 void prefix_runner::check_live() {

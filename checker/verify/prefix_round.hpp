@@ -34,7 +34,7 @@ class prefix_runner final : public round_runner<prefix_round> {
  private:
   std::string plan() override;
   [[nodiscard]] std::unique_ptr<prefix_model> make_history() const override;
-  void begin_phase() override { held_.clear(); }
+  void begin_phase() override;
   std::string perform(unsigned thread, const prefix_step& s, buffer& none) override;
   void check_live() override;
 

@@ -123,28 +123,10 @@ std::string index_runner::has_no_right_to_be_full(std::uint64_t refusals_before)
   return ", and no medium refused it any space";
 }
 
-// An operation that only reads may fail where DRAM is short: it is repeated with DRAM. A load goes on, too.
-template <class Work>
-auto index_runner::with_dram(Work&& work) {
-  if (!options_->short_dram) return work();
-  try {
-    return work();
-  } catch (const std::bad_alloc&) {
-    simulator::the_machine().limit_of_heap().lift();
-    return work();
-  }
-}
-
-// A change that DRAM was refused for has not happened: as one that finds the medium full.
+// A change that DRAM was refused for is as one that finds the medium full.
 answer index_runner::perform_or_refuse(target& index, const step& s) {
-  if (is_read(s.what)) return with_dram([&] { return index.perform(s); });
-  const std::uint64_t refused = simulator::the_machine().limit_of_heap().refusals();
-  try {
-    return index.perform(s);
-  } catch (const std::bad_alloc&) {
-    if (simulator::the_machine().limit_of_heap().refusals() == refused) throw;
-    return {indexes::outcome::full, {}};
-  }
+  const auto perform = [&] { return index.perform(s); };
+  return is_read(s.what) ? with_dram(perform) : unless_refused(perform, answer{indexes::outcome::full, {}});
 }
 
 // "" or the violation in its result.

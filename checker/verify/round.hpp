@@ -54,8 +54,6 @@ class index_runner : public round_runner<index_round> {
   [[nodiscard]] growth try_growth(const std::vector<std::uint64_t>& keys);
   void prepare();
   void work_where_it_crashed();
-  template <class Work>
-  auto with_dram(Work&& work);
   [[nodiscard]] answer perform_or_refuse(target& index, const step& s);
   [[nodiscard]] std::string has_no_right_to_be_full(std::uint64_t refusals_before) const;
   [[nodiscard]] std::uint64_t refusals() const;

@@ -19,8 +19,24 @@ constexpr std::size_t grown_keys = 2600;
 // More than enough for a library with segments of many kilobytes, and as few as its first changes need.
 constexpr std::size_t tried_keys = 12'000;
 constexpr std::size_t keys_after_a_change = 60;
+// A place of a hash table has room for all of them.
+constexpr std::size_t few_keys = 5;
 
 using key_list = std::vector<std::uint64_t>;
+
+simulator::space_limit::plan drawn_limit(const round_options& options, splitmix64& source) {
+  simulator::space_limit::plan p;
+  // A load, or an index about to split, allocates the next block soon.
+  const std::uint64_t soon = options.grown || options.loaded ? 2 : 5;
+  p.spare = source.below(source.one_in(2) ? soon : options.loaded ? 20 : 60);
+  switch (source.below(4)) {
+    case 0: break;  // for good
+    case 1: p.refused = 1 + source.below(4); break;
+    case 2: p = {.spare = p.spare / 4, .refused = 40, .one_in = 2 + source.below(2)}; break;
+    default: p = {.most_bytes = source.below(8000)}; break;
+  }
+  return p;
+}
 
 // Makes the plan of one round.
 class planner {
@@ -35,16 +51,9 @@ class planner {
 
   round_plan make() {
     plan_.kills = options_.kills;
-    if (options_.full) plan_.space = limit(source_), plan_.space_of_copies = limit(source_);
-    if (options_.short_dram) {
-      splitmix64 own(options_.seed * 3571 + 17);
-      // Counts allocations: the heap has no limit in bytes.
-      do plan_.space_of_heap = limit(own);
-      while (plan_.space_of_heap.most_bytes != simulator::space_limit::never);
-      // Threads of the subject's own may wait for memory: there is some again.
-      constexpr std::uint64_t most_refusals = 40;
-      if (kind_.has_threads) plan_.space_of_heap.refused = std::min(plan_.space_of_heap.refused, most_refusals);
-    }
+    if (options_.full)
+      plan_.space = drawn_limit(options_, source_), plan_.space_of_copies = drawn_limit(options_, source_);
+    if (options_.short_dram) plan_.space_of_heap = limit_of_heap(options_, kind_.has_threads);
     // Either of two media, or both.
     if (options_.full && kind_.has_threads) {
       const std::uint64_t which = source_.below(3);
@@ -76,6 +85,8 @@ class planner {
                                  key_set::anywhere, key_set::extremes, key_set::high_bits};
     const key_set keys = kinds[source.below(std::size(kinds))];
     if (kind_.ordered && options_.branching) return branching_keys(count);
+    if (kind_.key_of_hash != nullptr && (options_.branching || (count <= few_keys && !near_.one_in(4))))
+      return colliding_keys(count);
     const bool tame = keys == key_set::dense || keys == key_set::anywhere;
     return make_keys(kind_.reserves_sentinels && !tame ? key_set::dense : keys, count, source);
   }
@@ -89,6 +100,24 @@ class planner {
       std::uint64_t key = keys.empty() || near_.one_in(3) ? trunk : keys[near_.below(keys.size())];
       const std::uint64_t shift = 8 * near_.below(7);
       key ^= (1 + near_.below(near_.one_in(2) ? 3 : 40)) << shift;
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+    }
+    return keys;
+  }
+
+  // Keys that a hash table keeps in the same few places, whose slots and locks they take turns about. Few of them are
+  // in one place, which may not divide; of many, the first bits of the hash differ, by which it does.
+  [[nodiscard]] key_list colliding_keys(std::size_t count) {
+    constexpr std::uint64_t own_bits = std::uint64_t{0xffff} << 8;
+    constexpr std::uint64_t first_bits = std::uint64_t{0x3f} << 58;
+    const bool are_few = count <= few_keys;
+    key_list bases;
+    for (std::size_t n = are_few ? 1 : 1 + near_.below(8); n > 0; --n) bases.push_back(near_.next());
+    key_list keys;
+    while (keys.size() < count) {
+      const std::uint64_t hash =
+          bases[near_.below(bases.size())] ^ (near_.next() & (are_few ? own_bits : own_bits | first_bits));
+      const std::uint64_t key = kind_.key_of_hash(hash);
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
     }
     return keys;
@@ -238,11 +267,15 @@ class planner {
     const std::size_t hot = collides ? 3 + source_.below(in_use ? 3 : 6) : 0;
     const step_mix adding{.insert = 60, .update = 8, .upsert = 14, .erase = 8};
     const step_mix removing{.insert = 6, .update = 4, .upsert = 4, .erase = 76};
+    // What a split of a hash table leaves in the old half is erased there.
+    const step_mix both{.insert = 40, .update = 6, .upsert = 10, .erase = 38};
+    const bool erases_behind = options_.near_split && !kind_.ordered && near_.one_in(2);
     // Defects of a cache are visible to readers: in half of its rounds most operations are reads.
     const bool reads = kind_.has_threads && source_.one_in(2);
     const step_mix reading{.insert = 12, .update = 8, .upsert = 4, .erase = 6};
     const auto mix_of = [&](std::size_t i) {
       if (reads) return reading;
+      if (erases_behind) return both;
       if (hot != 0 || (!adds && !removes)) return step_mix{};
       return removes && i >= options_.operations / 2 ? removing : adding;
     };
@@ -407,7 +440,7 @@ class planner {
     constexpr std::uint64_t erases = 3, inserts = 6, both = 7;  // parts below these
     const auto count = static_cast<std::ptrdiff_t>(present.size());
     const bool is_erasure = part < erases || (part >= inserts && part < both && source_.one_in(2));
-    if (part >= both || source_.one_in(10)) return a_read_near(middle);
+    if (part >= both || source_.one_in(10)) return near_.one_in(3) ? an_update_near(middle) : a_read_near(middle);
     const std::ptrdiff_t step = is_erasure == upwards ? 1 : -1;
     const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(middle) + step * static_cast<std::ptrdiff_t>(away);
     for (std::ptrdiff_t i = first; i >= 0 && i < count; i += step) {
@@ -423,6 +456,18 @@ class planner {
     return a_read_near(middle);
   }
 
+  // An entry that moves between two nodes is changed meanwhile.
+  [[nodiscard]] planned_step an_update_near(std::size_t middle) {
+    constexpr std::size_t reach = 30;
+    const std::size_t first = middle - std::min(middle, reach);
+    planned_step s;
+    s.what = {action::update, ascending_[first + near_.below(std::min(2 * reach, ascending_.size() - first))],
+              ++unique_};
+    s.what.what = in_place_of(s.what.what, kind_.missing);
+    plan_.keys.push_back(s.what.key);
+    return s;
+  }
+
   [[nodiscard]] planned_step a_read_near(std::size_t middle) {
     constexpr std::size_t reach = 60;
     const std::size_t first = middle - std::min(middle, reach);
@@ -436,6 +481,7 @@ class planner {
 
   void add_with_reads(std::vector<planned_step>& thread, const step& s) {
     if (source_.one_in(6)) thread.push_back(a_read());
+    if (!kind_.missing.update && near_.one_in(12)) thread.push_back({{action::update, s.key, ++unique_}});
     thread.push_back({s});
   }
 
@@ -502,20 +548,6 @@ class planner {
 
   // ---- the rest ----
 
-  [[nodiscard]] simulator::space_limit::plan limit(splitmix64& source) const {
-    simulator::space_limit::plan p;
-    // A load, or an index about to split, allocates the next block soon.
-    const std::uint64_t soon = options_.grown || options_.loaded ? 2 : 5;
-    p.spare = source.below(source.one_in(2) ? soon : options_.loaded ? 20 : 60);
-    switch (source.below(4)) {
-      case 0: break;  // for good
-      case 1: p.refused = 1 + source.below(4); break;
-      case 2: p = {.spare = p.spare / 4, .refused = 40, .one_in = 2 + source.below(2)}; break;
-      default: p = {.most_bytes = source.below(8000)}; break;
-    }
-    return p;
-  }
-
   static constexpr std::size_t loaded_keys = 500;
   static constexpr std::size_t keys_apart = 40;
 
@@ -532,6 +564,18 @@ class planner {
 };
 
 }  // namespace
+
+simulator::space_limit::plan limit_of_heap(const round_options& options, bool has_threads) {
+  splitmix64 own(options.seed * 3571 + 17);
+  simulator::space_limit::plan plan;
+  // Counts allocations: the heap has no limit in bytes.
+  do plan = drawn_limit(options, own);
+  while (plan.most_bytes != simulator::space_limit::never);
+  // Threads of the subject's own may wait for memory: there is some again.
+  constexpr std::uint64_t most_refusals = 40;
+  if (has_threads) plan.refused = std::min(plan.refused, most_refusals);
+  return plan;
+}
 
 std::string to_string(const planned_step& s) {
   if (s.iterates) return "iterate over all keys";

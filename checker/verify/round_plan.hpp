@@ -97,6 +97,9 @@ struct round_plan {
   simulator::space_limit::plan space_of_heap;
 };
 
+// When operator new fails in a round that is short of DRAM. `has_threads`: the subject has some of its own.
+[[nodiscard]] simulator::space_limit::plan limit_of_heap(const round_options& options, bool has_threads);
+
 [[nodiscard]] std::string to_string(const planned_step& s);
 // A line for each operation. `ended_by` is what lies between two phases.
 template <class Step>

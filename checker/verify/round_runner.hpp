@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <thread>
@@ -105,6 +106,29 @@ class round_runner : public runner {
       at_end(holder + " holds " + std::to_string(*held) + bytes + ", and " + std::to_string(live) + " are allocated");
   }
   void end_run();
+
+  // Work that only reads may fail where DRAM is short: it is repeated with DRAM, and all that follows has some.
+  template <class Work>
+  auto with_dram(Work&& work) const {
+    if (!options_->short_dram) return work();
+    try {
+      return work();
+    } catch (const std::bad_alloc&) {
+      simulator::the_machine().limit_of_heap().lift();
+      return work();
+    }
+  }
+  // A change that DRAM was refused for has not happened: it returns `refused`.
+  template <class Work, class Answer>
+  static auto unless_refused(Work&& work, const Answer& refused) {
+    const std::uint64_t before = simulator::the_machine().limit_of_heap().refusals();
+    try {
+      return work();
+    } catch (const std::bad_alloc&) {
+      if (simulator::the_machine().limit_of_heap().refusals() == before) throw;
+      return refused;
+    }
+  }
 
   const subject& kind_;
   round_counts& counts_;

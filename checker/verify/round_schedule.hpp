@@ -14,11 +14,13 @@
 
 namespace pmlab::verify {
 
-// The sleeps of threads. Some operations of a store on drives are far longer than others: half of its rounds with
-// pauses are about that.
-[[nodiscard]] inline sleeps sleeps_of(const round_options& options, bool has_drives) noexcept {
+// The sleeps of threads. Some operations of a store on drives are far longer than others, and threads of a subject's
+// own wait most of the time: half of their rounds with pauses are about that.
+[[nodiscard]] inline sleeps sleeps_of(const round_options& options, bool has_threads, bool has_drives) noexcept {
   if (!options.pauses) return sleeps::anywhere;
-  return has_drives && (mix_bits(options.schedule_seed) & 4) != 0 ? sleeps::over_operations : sleeps::before_changes;
+  if ((mix_bits(options.schedule_seed) & 4) == 0) return sleeps::before_changes;
+  if (has_drives) return sleeps::over_operations;
+  return has_threads ? sleeps::at_any_access_over_operations : sleeps::before_changes;
 }
 
 // Null: it needs none. `has_threads`: the subject makes some of its own. `length`: the accesses of the round of this
@@ -27,7 +29,7 @@ namespace pmlab::verify {
                                                                      bool has_drives, std::uint64_t length) {
   if (options.threads == 1 && !has_threads) return nullptr;
   if (options.how == search::random || options.threads == 1)
-    return std::make_unique<random_schedule>(options.schedule_seed, sleeps_of(options, has_drives));
+    return std::make_unique<random_schedule>(options.schedule_seed, sleeps_of(options, has_threads, has_drives));
   // Seed 0 pre-empts nowhere and so measures the run; then one pre-emption at every place; then two, at random places.
   length = std::max<std::uint64_t>(length, 1);
   const unsigned others = options.threads - 1;

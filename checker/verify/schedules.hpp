@@ -22,7 +22,7 @@ class operation_schedule : public simulator::schedule {
 };
 
 // How threads sleep in the middle of an operation.
-enum class sleeps : std::uint8_t { anywhere, before_changes, over_operations };
+enum class sleeps : std::uint8_t { anywhere, before_changes, over_operations, at_any_access_over_operations };
 
 // Pre-empts at random: at every access with the same probability, which differs from run to run between 1 in 6 and 1 in
 // 80. Found to be better at finding races than priorities with few change points. In half of the runs a pre-empted
@@ -37,6 +37,10 @@ enum class sleeps : std::uint8_t { anywhere, before_changes, over_operations };
 // one, and sleeps until the others have ended some operations. Where one operation has a thousand times the changes of
 // another, it would have a thousand times the sleeps, too, and no sleep of the short one would last as long as the long
 // one. None is at the end of a lock: the sleeper would keep the others from what they are to do meanwhile.
+//
+// `at_any_access_over_operations`: likewise, behind one of the first accesses of the operation. Where a subject has
+// threads of its own, these wait for work most of the time, which looks as if they waited for the sleeper: sleeps that
+// end as others wait would end at once.
 class random_schedule final : public operation_schedule {
  public:
   explicit random_schedule(std::uint64_t seed, sleeps how = sleeps::anywhere) : random_(seed), how_(how) {
@@ -45,7 +49,8 @@ class random_schedule final : public operation_schedule {
     puts_to_sleep_ = random_.one_in(2);
     // Long enough for others to reuse the memory that it reads.
     if (random_.one_in(4)) longest_sleep_ = 8000;
-    if (how == sleeps::anywhere) return;
+    if (how == sleeps::at_any_access_over_operations) puts_to_sleep_ = true;
+    if (how == sleeps::anywhere || how == sleeps::at_any_access_over_operations) return;
     constexpr std::uint64_t longer_means[] = {40, 200, 1000};
     constexpr std::uint64_t lengths[] = {1000, 8000, 40000};
     constexpr std::uint64_t rates[] = {2, 8, 32};
@@ -56,19 +61,25 @@ class random_schedule final : public operation_schedule {
   }
 
   bool suspends_now(bool gives_up) override {
-    if (how_ == sleeps::anywhere || asleep_ != nullptr) return false;
+    if (asleep_ != nullptr) return false;
     if (how_ == sleeps::before_changes) return random_.one_in(pauses_one_in_);
-    return !gives_up && simulator::the_machine().current() == chosen_ && --changes_before_sleep_ == 0;
+    if (how_ != sleeps::over_operations) return false;
+    return !gives_up && simulator::the_machine().current() == chosen_ && --places_before_sleep_ == 0;
   }
 
   void operation_begins() override {
-    if (how_ != sleeps::over_operations || asleep_ != nullptr || chosen_ != nullptr || !random_.one_in(2)) return;
+    if (!sleeps_over_operations() || asleep_ != nullptr || chosen_ != nullptr || !random_.one_in(2)) return;
     chosen_ = simulator::the_machine().current();
+    if (how_ == sleeps::at_any_access_over_operations) {
+      constexpr std::uint64_t most_turns = 16;
+      places_before_sleep_ = 1 + random_.below(most_turns);
+      return;
+    }
     // Most operations are short: half of the sleeps are at one of the first changes.
     constexpr std::uint64_t orders = 9;
     constexpr std::uint64_t orders_of_short_ones = 4;
     const std::uint64_t order = random_.below(random_.one_in(2) ? orders_of_short_ones : orders);
-    changes_before_sleep_ = 1 + random_.below(std::uint64_t{1} << order);
+    places_before_sleep_ = 1 + random_.below(std::uint64_t{1} << order);
   }
   void operation_ends() override {
     if (simulator::the_machine().current() == chosen_) chosen_ = nullptr;
@@ -94,21 +105,33 @@ class random_schedule final : public operation_schedule {
   }
 
  private:
-  // A thread that waits for a drive goes on soon. One that waits for the sleeper waits long.
+  [[nodiscard]] bool sleeps_over_operations() const noexcept {
+    return how_ == sleeps::over_operations || how_ == sleeps::at_any_access_over_operations;
+  }
+
+  // A thread that waits for a drive goes on soon. One that waits for the sleeper waits long, or asks again and again:
+  // so no sleep lasts longer than `most_accesses`.
   void put_to_sleep_over_operations(simulator::fiber* current, simulator::turn why) {
     constexpr unsigned patience = 400;
+    const std::uint64_t most_accesses = how_ == sleeps::over_operations ? 2'000'000 : 50'000;
+    const std::uint64_t now = simulator::the_machine().accesses();
     if (why == simulator::turn::yields || why == simulator::turn::blocked) ++waits_;
-    if (operations_asleep_ == 0 || waits_ > patience) asleep_ = nullptr;
-    if (asleep_ != nullptr || why != simulator::turn::suspended) return;
+    if (operations_asleep_ == 0 || waits_ > patience || now >= wakes_) asleep_ = nullptr;
+    if (asleep_ != nullptr) return;
+    const bool falls_asleep = how_ == sleeps::over_operations ? why == simulator::turn::suspended
+                                                              : why == simulator::turn::time_is_up &&
+                                                                    current == chosen_ && --places_before_sleep_ == 0;
+    if (!falls_asleep) return;
     asleep_ = current;
     chosen_ = nullptr;
     operations_asleep_ = 1 + random_.below(8);
+    wakes_ = now + most_accesses;
     waits_ = 0;
   }
 
   // A waiting thread may wait for the sleeper.
   void put_to_sleep(simulator::fiber* current, simulator::turn why) {
-    if (how_ == sleeps::over_operations) return put_to_sleep_over_operations(current, why);
+    if (sleeps_over_operations()) return put_to_sleep_over_operations(current, why);
     const std::uint64_t now = simulator::the_machine().accesses();
     const bool others_wait = why == simulator::turn::yields || why == simulator::turn::blocked;
     if (asleep_ != nullptr && (now >= wakes_ || (others_wait && random_.one_in(4)))) asleep_ = nullptr;
@@ -140,9 +163,9 @@ class random_schedule final : public operation_schedule {
   bool puts_to_sleep_;
   simulator::fiber* asleep_ = nullptr;
   std::uint64_t wakes_ = 0;
-  // Over operations: who is to sleep, before which of its changes, for how many operations of others.
+  // Over operations: who is to sleep, at which of its changes or turns, for how many operations of others.
   simulator::fiber* chosen_ = nullptr;
-  std::uint64_t changes_before_sleep_ = 0;
+  std::uint64_t places_before_sleep_ = 0;
   std::uint64_t operations_asleep_ = 0;
   unsigned waits_ = 0;  // times that others waited since the last of their operations ended
 };

@@ -284,10 +284,10 @@ class dash {
 
   // Not inline, and no loop in `find_hash`: what a compiler keeps ready for a second attempt would delay the first.
   [[gnu::noinline, gnu::cold]] std::optional<value_type> find_again(std::uint64_t hash) {
-    std::optional<value_type> value;
-    while (!try_find(hash, searchable_entry(hash), value)) {
+    for (;;) {
+      std::optional<value_type> value;  // a new one: an attempt that failed may have read that of another key
+      if (try_find(hash, searchable_entry(hash), value)) return value;
     }
-    return value;
   }
 
   // False: a writer has changed the group meanwhile, `result` means nothing.
