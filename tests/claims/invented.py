@@ -332,7 +332,8 @@ class Indexes(Invented):
                 experiment = f"cache/distribution={distribution}"
                 for phase, factor in (("read", left), ("update", 1.25), ("insert", 1.02)):
                     self._add(experiment, index, "1", phase, 1e6, latency_ns__mean=bare)
-                    self._add(experiment, f"cache({index})", "1", phase, 1e6, latency_ns__mean=bare * factor)
+                    for cache in ("cache", "locked_cache"):
+                        self._add(experiment, f"{cache}({index})", "1", phase, 1e6, latency_ns__mean=bare * factor)
         for distribution, serial, parallel in (("uniform", 1.15, 1.02), ("zipfian:0.99", 0.5, 0.55)):
             for phase in ("read", "update"):
                 for index, factor in (("fast_fair", 1), ("cache(fast_fair)", serial),
