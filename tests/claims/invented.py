@@ -233,8 +233,9 @@ class Pairs(Invented):
             for letter, pattern in (("b", "zipfian"), ("c", "zipfian"), ("d", "latest")):
                 self._add("kv_ycsb", store, f"ycsb-{letter}", pattern, "4K", 8, 1e5)
         for cache, memory, store, rate in (("0", "0", "kv_ssd", 2e4), ("10%", "0", "kv_ssd", 1e5),
-                                           ("18%", "20%", "rocksdb", 2e4)):
-            self._add(f"kv_cache/cache={cache}/memory={memory}", store, "ycsb-c", "zipfian", "4K", 1, rate)
+                                           ("20%", "0", "kv_ssd", 1e5), ("18%", "20%", "rocksdb", 2e4)):
+            self._add(f"kv_cache/cache={cache}/memory={memory}", store, "ycsb-c-2", "zipfian", "4K", 1, rate,
+                      hit_ratio=0.81)
 
     def _add_device(self):
         for count, keys, rate in ((1, "8k", 1e5), (18, "144k", 17e5)):
