@@ -233,8 +233,9 @@ class Pairs(Invented):
             for letter, pattern in (("b", "zipfian"), ("c", "zipfian"), ("d", "latest")):
                 self._add("kv_ycsb", store, f"ycsb-{letter}", pattern, "4K", 8, 1e5)
         for cache, memory, store, rate in (("0", "0", "kv_ssd", 2e4), ("10%", "0", "kv_ssd", 1e5),
-                                           ("18%", "20%", "rocksdb", 2e4)):
-            self._add(f"kv_cache/cache={cache}/memory={memory}", store, "ycsb-c", "zipfian", "4K", 1, rate)
+                                           ("20%", "0", "kv_ssd", 1e5), ("18%", "20%", "rocksdb", 2e4)):
+            self._add(f"kv_cache/cache={cache}/memory={memory}", store, "ycsb-c-2", "zipfian", "4K", 1, rate,
+                      hit_ratio=0.81)
 
     def _add_device(self):
         for count, keys, rate in ((1, "8k", 1e5), (18, "144k", 17e5)):
@@ -332,7 +333,8 @@ class Indexes(Invented):
                 experiment = f"cache/distribution={distribution}"
                 for phase, factor in (("read", left), ("update", 1.25), ("insert", 1.02)):
                     self._add(experiment, index, "1", phase, 1e6, latency_ns__mean=bare)
-                    self._add(experiment, f"cache({index})", "1", phase, 1e6, latency_ns__mean=bare * factor)
+                    for cache in ("cache", "locked_cache"):
+                        self._add(experiment, f"{cache}({index})", "1", phase, 1e6, latency_ns__mean=bare * factor)
         for distribution, serial, parallel in (("uniform", 1.15, 1.02), ("zipfian:0.99", 0.5, 0.55)):
             for phase in ("read", "update"):
                 for index, factor in (("fast_fair", 1), ("cache(fast_fair)", serial),

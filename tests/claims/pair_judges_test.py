@@ -29,8 +29,10 @@ _CHANGES = [
     ("K9", 0, "store=kv_ssd/phase=ycsb-a", 0.3),
     *(("K9", place, f"store=kv_ssd/phase=ycsb-{letter}", factor)
       for place, letter, factor in ((1, "a", 0.3), (2, "b", 0.8), (3, "c", 0.8), (4, "d", 0.8))),
-    ("K10", 0, "cache=10%/", 0.7),
-    ("K10", 0, "cache=10%/", 1.3),
+    ("K10", 0, "cache=20%/", 0.7),
+    ("K10", 0, "cache=20%/", 1.3),
+    ("K10", 1, "cache=20%/", 0.9, "hit_ratio"),
+    ("K10", 1, "cache=20%/", 1.1, "hit_ratio"),
     ("K11", 0, "memory=20%/", 1.5),
     ("K12", 0, "store=kv_ssd_no_local", 2),
     ("K12", 1, "store=kv_ssd_no_filter", 2),

@@ -172,8 +172,8 @@ class WholePage(unittest.TestCase):
 
     def test_an_index_has_one_colour(self):
         self.assertEqual(len(set(style.INDEX_COLOURS.values())), len(style.INDEX_COLOURS))
-        for variant in ("cache(fast_fair)", "cache(fast_fair,mode=serial)", "strings(fast_fair,keys=decimal)",
-                        "cache(strings(fast_fair))"):
+        for variant in ("cache(fast_fair)", "cache(fast_fair,mode=serial)", "locked_cache(fast_fair)",
+                        "strings(fast_fair,keys=decimal)", "cache(strings(fast_fair))"):
             self.assertEqual(style.colour_of(variant), style.INDEX_COLOURS["fast_fair"], variant)
         self.assertEqual(style.colour_of("hybrid(hash=cceh@dram,tree=fast_fair@pmem)"),
                          style.INDEX_COLOURS["hybrid_index_plus"])

@@ -49,10 +49,10 @@ def index_title(index):
     """cache(fast_fair,mode=parallel): FAST-FAIR with cache, parallel."""
     if index in TITLES:
         return TITLES[index]
-    cached = re.fullmatch(r"cache\((\w+)((?:,[\w.]+=[^,()]+)*)\)", index)
+    cached = re.fullmatch(r"(locked_)?cache\((\w+)((?:,[\w.]+=[^,()]+)*)\)", index)
     if cached:
-        options = [o.split("=")[1] for o in cached[2].split(",") if o]
-        return ", ".join([f"{index_title(cached[1])} + cache", *options])
+        options = [o.split("=")[1] for o in cached[3].split(",") if o]
+        return ", ".join([f"{index_title(cached[2])} + {'locked ' if cached[1] else ''}cache", *options])
     hybrid = re.fullmatch(r"hybrid\(hash=(\w+)@(\w+),tree=(\w+)@(\w+)(?:,update=(\w+))?\)", index)
     if hybrid:
         in_pm = hybrid[1] if hybrid[2] == "pmem" else hybrid[3]

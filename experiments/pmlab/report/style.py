@@ -91,7 +91,7 @@ class Look:
 def base_of(index):
     """The index that a variant is one of: cache(fast_fair,mode=serial) is FAST-FAIR, a hybrid goes by what it has in
     PM."""
-    inner = re.fullmatch(r"(?:cache|strings)\((.*)\)", index)
+    inner = re.fullmatch(r"(?:(?:locked_)?cache|strings)\((.*)\)", index)
     if inner:
         return base_of(re.match(r"\w+(?:\([^)]*\))?", inner[1])[0])
     if index.startswith("hybrid("):

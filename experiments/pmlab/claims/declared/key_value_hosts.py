@@ -1,13 +1,14 @@
 """K5 to K11: hosts with key-value SSDs, beside RocksDB on the same modelled flash."""
 
-from ..claim import COUNT, TIMES, Claim, Condition
+from ..claim import COUNT, PERCENT, TIMES, Claim, Condition
 from ..limits import at_least, at_most, between, exactly
 from ..pair_cases import DEVICE, KV, ROCKSDB, insert, of_pairs, written_by_rocksdb
-from ..quantity import made_of, ratio
+from ..quantity import made_of, ratio, times
 from ..words import SAME, around
 
 _SCALING = "[KV-SSD], figure 5a"
 _CACHED = "kv_cache/cache=10%/memory=0"
+_AS_OFTEN = "kv_cache/cache=20%/memory=0"  # read from the cache as often as theirs
 _CPU = "cpu_ns_per_operation"
 _DEVICES_PER_CPU = (18 / 6) / (6 / 48)  # devices that a CPU keeps busy: the key-value SSD's over RocksDB's
 _SECOND = 1e9  # ns
@@ -17,8 +18,9 @@ def _ycsb(store, letter):
     return of_pairs("kv_ycsb", store, f"ycsb-{letter}", "latest" if letter == "d" else "zipfian", "4K", 8)
 
 
-def _reads(prefix, store):
-    return of_pairs(prefix, store, "ycsb-c", "zipfian", "4K", 1)
+def _reads(prefix, store, path="value"):
+    """The second phase, which begins with a full cache."""
+    return of_pairs(prefix, store, "ycsb-c-2", "zipfian", "4K", 1, path)
 
 
 def _devices(count, keys):
@@ -68,10 +70,13 @@ CLAIMS = [
                           ratio(_ycsb(KV, letter), _ycsb(ROCKSDB, letter)), at_least(1 / SAME)) for letter in "abcd")],
           DEVICE),
     Claim("K10", "A cache of the host makes YCSB C 4 to 6 times as fast.", "[KV-SSD], figure 7", ["kv_cache"], [
-        Condition("YCSB C: a cache of 10 % of the data over none", TIMES,
-                  ratio(_reads(_CACHED, KV), _reads("kv_cache/cache=0/memory=0", KV)), between(4, 6),
-                  published=between(4, 6))],
-        f"a cache of 10 % of the data, as the notes lack the size of their data; {DEVICE}"),
+        Condition("YCSB C: a cache of 20 % of the data over none", TIMES,
+                  ratio(_reads(_AS_OFTEN, KV), _reads("kv_cache/cache=0/memory=0", KV)), between(4, 6),
+                  published=between(4, 6)),
+        Condition("YCSB C: reads that this cache answers", PERCENT,
+                  times(100, _reads(_AS_OFTEN, KV, "hit_ratio")), between(77, 85))],
+        "a cache of 20 % of the data, hit as often as 10 GB beside 100 GB would be, as the notes lack the size of the "
+        f"data; {DEVICE}"),
     Claim("K11", "With half its memory it reads at least 4 times as fast as RocksDB.", "[KV-SSD], figure 7",
           ["kv_cache"], [
         Condition("YCSB C: key-value SSD with a cache of 10 % of the data, over RocksDB with memory of 20 %", TIMES,
