@@ -147,10 +147,10 @@ void choose_form(const subject& kind, round_options& round, std::uint64_t seed) 
 // lie in change their form.
 void let_threads_collide(const subject& kind, round_options& round, std::uint64_t seed, bool are_alone) {
   const std::uint64_t form = seed / 4 % 4;
-  if (form % 2 == 1 && !(are_alone && form == 1)) return;
+  if (form == 3 || (form == 1 && !are_alone)) return;
   const bool is_long = are_alone ? form != 0 : kind.has_threads;
   round.operations = std::min<std::size_t>(round.operations, !is_long ? 12 : form == 1 ? 60 : 30);
-  round.keys = std::min<std::size_t>(round.keys, form == 1 ? 12 : 5);
+  round.keys = std::min<std::size_t>(round.keys, form == 1 ? 12 : keys_of_one_place);
 }
 
 }  // namespace

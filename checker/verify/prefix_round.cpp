@@ -151,7 +151,8 @@ std::unique_ptr<prefix_model> prefix_runner::make_history() const {
 void prefix_runner::begin_phase() {
   held_.clear();
   if (phase_ == 0 && options_->short_dram)
-    simulator::the_machine().limit_of_heap() = simulator::space_limit(limit_of_heap(*options_, kind_.has_threads));
+    simulator::the_machine().limit_of_heap() =
+        simulator::space_limit(drawn_limit_of_heap(*options_, kind_.has_threads));
 }
 
 void prefix_runner::check_live() {

@@ -19,8 +19,6 @@ constexpr std::size_t grown_keys = 2600;
 // More than enough for a library with segments of many kilobytes, and as few as its first changes need.
 constexpr std::size_t tried_keys = 12'000;
 constexpr std::size_t keys_after_a_change = 60;
-// A place of a hash table has room for all of them.
-constexpr std::size_t few_keys = 5;
 
 using key_list = std::vector<std::uint64_t>;
 
@@ -53,7 +51,7 @@ class planner {
     plan_.kills = options_.kills;
     if (options_.full)
       plan_.space = drawn_limit(options_, source_), plan_.space_of_copies = drawn_limit(options_, source_);
-    if (options_.short_dram) plan_.space_of_heap = limit_of_heap(options_, kind_.has_threads);
+    if (options_.short_dram) plan_.space_of_heap = drawn_limit_of_heap(options_, kind_.has_threads);
     // Either of two media, or both.
     if (options_.full && kind_.has_threads) {
       const std::uint64_t which = source_.below(3);
@@ -85,7 +83,7 @@ class planner {
                                  key_set::anywhere, key_set::extremes, key_set::high_bits};
     const key_set keys = kinds[source.below(std::size(kinds))];
     if (kind_.ordered && options_.branching) return branching_keys(count);
-    if (kind_.key_of_hash != nullptr && (options_.branching || (count <= few_keys && !near_.one_in(4))))
+    if (kind_.key_of_hash != nullptr && (options_.branching || (count <= keys_of_one_place && !near_.one_in(4))))
       return colliding_keys(count);
     const bool tame = keys == key_set::dense || keys == key_set::anywhere;
     return make_keys(kind_.reserves_sentinels && !tame ? key_set::dense : keys, count, source);
@@ -110,7 +108,7 @@ class planner {
   [[nodiscard]] key_list colliding_keys(std::size_t count) {
     constexpr std::uint64_t own_bits = std::uint64_t{0xffff} << 8;
     constexpr std::uint64_t first_bits = std::uint64_t{0x3f} << 58;
-    const bool are_few = count <= few_keys;
+    const bool are_few = count <= keys_of_one_place;
     key_list bases;
     for (std::size_t n = are_few ? 1 : 1 + near_.below(8); n > 0; --n) bases.push_back(near_.next());
     key_list keys;
@@ -565,7 +563,7 @@ class planner {
 
 }  // namespace
 
-simulator::space_limit::plan limit_of_heap(const round_options& options, bool has_threads) {
+simulator::space_limit::plan drawn_limit_of_heap(const round_options& options, bool has_threads) {
   splitmix64 own(options.seed * 3571 + 17);
   simulator::space_limit::plan plan;
   // Counts allocations: the heap has no limit in bytes.

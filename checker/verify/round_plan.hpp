@@ -80,6 +80,9 @@ struct planned_step {
   bool iterates = false;               // an iterator over all keys
 };
 
+// A place of a hash table has room for all of them.
+inline constexpr std::size_t keys_of_one_place = 5;
+
 // The operations of a round: of each phase, of each thread. A crash lies between two phases.
 template <class Step>
 using phases_of = std::vector<std::vector<std::vector<Step>>>;
@@ -98,7 +101,7 @@ struct round_plan {
 };
 
 // When operator new fails in a round that is short of DRAM. `has_threads`: the subject has some of its own.
-[[nodiscard]] simulator::space_limit::plan limit_of_heap(const round_options& options, bool has_threads);
+[[nodiscard]] simulator::space_limit::plan drawn_limit_of_heap(const round_options& options, bool has_threads);
 
 [[nodiscard]] std::string to_string(const planned_step& s);
 // A line for each operation. `ended_by` is what lies between two phases.

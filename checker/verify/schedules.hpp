@@ -49,15 +49,15 @@ class random_schedule final : public operation_schedule {
     puts_to_sleep_ = random_.one_in(2);
     // Long enough for others to reuse the memory that it reads.
     if (random_.one_in(4)) longest_sleep_ = 8000;
-    if (how == sleeps::at_any_access_over_operations) puts_to_sleep_ = true;
-    if (how == sleeps::anywhere || how == sleeps::at_any_access_over_operations) return;
+    if (how == sleeps::anywhere) return;
+    puts_to_sleep_ = true;
+    if (how == sleeps::at_any_access_over_operations) return;
     constexpr std::uint64_t longer_means[] = {40, 200, 1000};
     constexpr std::uint64_t lengths[] = {1000, 8000, 40000};
     constexpr std::uint64_t rates[] = {2, 8, 32};
     mean_ = longer_means[random_.below(3)];
     longest_sleep_ = lengths[random_.below(3)];
     pauses_one_in_ = rates[random_.below(3)];
-    puts_to_sleep_ = true;
   }
 
   bool suspends_now(bool gives_up) override {
@@ -118,9 +118,9 @@ class random_schedule final : public operation_schedule {
     if (why == simulator::turn::yields || why == simulator::turn::blocked) ++waits_;
     if (operations_asleep_ == 0 || waits_ > patience || now >= wakes_) asleep_ = nullptr;
     if (asleep_ != nullptr) return;
+    const bool its_turn_ends = why == simulator::turn::time_is_up && current == chosen_;
     const bool falls_asleep = how_ == sleeps::over_operations ? why == simulator::turn::suspended
-                                                              : why == simulator::turn::time_is_up &&
-                                                                    current == chosen_ && --places_before_sleep_ == 0;
+                                                              : its_turn_ends && --places_before_sleep_ == 0;
     if (!falls_asleep) return;
     asleep_ = current;
     chosen_ = nullptr;
