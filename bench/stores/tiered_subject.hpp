@@ -149,8 +149,8 @@ class tiered_subject final : public pair_subject {
     }
     [[nodiscard]] std::errc scan(std::string_view from, unsigned most, pair_list& pairs) {
       const announced_operation<Medium> announced(of_->medium_.get());
-      auto at = table_.cursor({.from = from});
-      for (unsigned i = 0; i < most && at.next(); ++i) pairs.add(at.key(), at.value());
+      auto at = table_.cursor({.from = from, .most = most});
+      while (at.next()) pairs.add(at.key(), at.value());
       return {};
     }
 

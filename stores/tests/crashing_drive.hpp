@@ -29,8 +29,10 @@ class crashing_drive {
    public:
     queue(crashing_drive& drive, unsigned depth) : immediate_queue(drive, depth), drive_(drive) {}
     [[nodiscard]] std::size_t submit(std::span<const blocks::request> requests) {
+      const bool was_idle = in_flight() == 0;
       const std::size_t taken = immediate_queue::submit(requests);
       const std::scoped_lock lock(drive_.mutex_);
+      if (was_idle) ++drive_.waits_;
       drive_.most_in_flight_ = std::max(drive_.most_in_flight_, in_flight());
       return taken;
     }
@@ -58,6 +60,8 @@ class crashing_drive {
   [[nodiscard]] std::vector<std::byte>& content() noexcept { return now_; }
   // The most requests of a queue that were in flight at once since the last call.
   [[nodiscard]] std::size_t take_most_in_flight() noexcept { return std::exchange(most_in_flight_, 0); }
+  // How often a queue without requests got some since the last call: so often its thread waits for the drive.
+  [[nodiscard]] std::size_t take_waits() noexcept { return std::exchange(waits_, 0); }
 
  private:
   friend queue;
@@ -92,6 +96,7 @@ class crashing_drive {
   std::vector<std::byte> durable_;
   std::vector<bool> is_dirty_;
   std::size_t most_in_flight_ = 0;
+  std::size_t waits_ = 0;
 };
 
 static_assert(blocks::device<crashing_drive>);

@@ -357,6 +357,40 @@ TEST(TieredCache, ReadsTwiceFromTheDriveOnce) {
   EXPECT_LE(after.cached_bytes, cached_options().cache_bytes);
 }
 
+// A walk fills a cache that has room, and leaves one that is full as it is.
+TEST(TieredCache, AWalkFillsItAndPushesNothingOut) {
+  machine m(4096);
+  auto options = cached_options();
+  const auto reads = [&] {
+    std::uint64_t all = 0;
+    for (drive* d : {&m.staging, &m.capacity}) all += d->inner().of(blocks::stream::values).reads;
+    return all;
+  };
+  const auto fill = [&](auto& t, int values, std::size_t bytes) {
+    for (int i = 0; i < values; ++i)
+      t.put("key" + std::to_string(1000 + i), std::string(bytes, static_cast<char>('a' + i % 26)));
+  };
+  auto db = m.open<logged>(options);
+  auto t = db->table("t");
+  fill(t, 60, 300);
+  db->compact();
+  const content all = all_of(t);
+  const std::uint64_t once = reads();
+  EXPECT_GT(once, 0U);
+  EXPECT_EQ(all_of(t), all);
+  EXPECT_EQ(reads(), once) << "the second walk finds all in the cache";
+  // More than it has room for: what gets read stays.
+  fill(t, 400, 2000);
+  db->compact();
+  for (int i = 0; i < 20; ++i)
+    for (int twice = 0; twice < 2; ++twice) ASSERT_TRUE(t.get("key" + std::to_string(1000 + i)).has_value());
+  EXPECT_EQ(all_of(t).size(), 400U);
+  const std::uint64_t before = reads();
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(t.get("key" + std::to_string(1000 + i)).has_value());
+  EXPECT_EQ(reads(), before) << "the walk pushed out what had been read";
+  EXPECT_LE(db->stats().cached_bytes, options.cache_bytes);
+}
+
 // Segments are freed and used again under a cache that is full of what they had.
 TEST(TieredCache, NeverAnswersWithWhatWasReplaced) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {

@@ -750,6 +750,87 @@ TEST(Tiered, AWalkReadsScatteredValuesTogether) {
   }
 }
 
+// A store with values of several spills, and a root of several sets.
+content fill_levels(store& db, splitmix64& random) {
+  auto t = db.table("t");
+  content right;
+  for (std::uint64_t i = 0; i < 4000 || db.stats().sets < 5; ++i) {
+    const std::string key = "key" + std::to_string(100000 + random.below(90000));
+    t.put(key, right[key] = "value" + std::to_string(i) + std::string(random.below(200), 'v'));
+  }
+  return right;
+}
+stores::tiered_options options_of_levels() {
+  auto options = small_options();
+  options.most_sets = 8;
+  options.most_leaf_sets = 4;
+  options.leaf_bytes = 64 << 10;
+  options.memory_limit = 128 << 10;
+  return options;
+}
+
+// A short walk waits for the pages of all sets at once, and for the values of all pairs at once.
+TEST(Tiered, AWalkOfSoManyPairsWaitsForTheDriveAFewTimes) {
+  machine m(8192, 8192);
+  auto db = m.open(options_of_levels());
+  splitmix64 random(31);
+  const content right = fill_levels(*db, random);
+  ASSERT_GE(db->stats().sets, 5U);
+  ASSERT_GE(db->stats().leaf_sets, db->stats().leaves);
+  auto t = db->table("t");
+  constexpr int walks = 200;
+  constexpr std::size_t pairs = 8;
+  std::uint64_t waits = 0;
+  for (drive* d : {&m.staging, &m.capacity}) {
+    static_cast<void>(two_drives::of(*d).take_waits());
+    d->inner().reset();
+  }
+  for (int i = 0; i < walks; ++i) {
+    auto at = right.lower_bound("key" + std::to_string(100000 + random.below(80000)));
+    auto walk = t.cursor({.from = at->first, .most = pairs});
+    std::size_t found = 0;
+    for (; walk.next(); ++found, ++at) {
+      ASSERT_EQ(walk.key(), at->first);
+      ASSERT_EQ(walk.value(), at->second);
+    }
+    EXPECT_EQ(found, pairs);
+  }
+  for (drive* d : {&m.staging, &m.capacity}) waits += two_drives::of(*d).take_waits();
+  std::uint64_t values = 0;
+  for (drive* d : {&m.staging, &m.capacity}) values += d->inner().of(blocks::stream::values).reads;
+  RecordProperty("waits", static_cast<int>(waits));
+  // Pages, values on both drives, and a page behind the first one of a set now and then.
+  EXPECT_LT(waits, 4U * walks);
+  EXPECT_LE(values, pairs * walks) << "none is read in vain";
+}
+
+// A walk that is limited is the begin of the one that is not, in both directions and whatever is read ahead.
+TEST(Tiered, AWalkEndsBehindItsMost) {
+  machine m(8192, 8192);
+  auto db = m.open(options_of_levels());
+  splitmix64 random(32);
+  const content right = fill_levels(*db, random);
+  auto t = db->table("t");
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : right) keys.push_back(key);
+  for (const auto way : {stores::direction::forward, stores::direction::backward}) {
+    for (const std::size_t most :
+         {std::size_t{0}, std::size_t{1}, std::size_t{4}, std::size_t{127}, std::size_t{128}, std::size_t{129},
+          std::size_t{400}, right.size() - 1, right.size(), right.size() + 1}) {
+      SCOPED_TRACE(most);
+      auto walk = t.cursor({.way = way, .most = most});
+      std::size_t found = 0;
+      for (; walk.next(); ++found) {
+        ASSERT_EQ(walk.key(), keys[found]);
+        ASSERT_EQ(walk.value(), right.at(keys[found]));
+      }
+      EXPECT_EQ(found, std::min(most, right.size()));
+      EXPECT_FALSE(walk.next());
+    }
+    std::reverse(keys.begin(), keys.end());
+  }
+}
+
 // A spill merges the sets of the root once, however many leaves take their versions.
 TEST(Tiered, ASpillReadsEachSetOfTheRootOnce) {
   machine m(4096, 4096);
@@ -832,7 +913,7 @@ TEST(Tiered, AWalkGoesOnBehindAFailedRead) {
     t.put(key, right[key] = value_of(random, static_cast<std::uint64_t>(i)));
   }
   const auto fail = [&] {
-    for (drive* d : {&m.staging, &m.capacity}) d->inject_at_random({blocks::fault::io_error}, 4);
+    for (drive* d : {&m.staging, &m.capacity}) d->inject_at_random({blocks::fault::io_error}, 3);
   };
   int failed = 0;
   for (const auto way : {stores::direction::forward, stores::direction::backward}) {

@@ -138,15 +138,17 @@ class tiered {
   };
 
   // The keys of a cursor: [from, to). No `to`: to the table's end. No `at`: the moment at which the cursor is made.
+  // With `most` it reads the values of all pairs at once, up to 128 of them; without, more and more at a time.
   struct range {
     const snapshot_handle* at = nullptr;                // the moment
     std::string_view from = {};                         // the least key
     std::optional<std::string_view> to = std::nullopt;  // above the greatest key
     direction way = direction::forward;                 // backward: from the greatest key
+    std::size_t most = ~std::size_t{0};                 // it ends behind so many pairs
   };
 
   // Walks a range: next() before each key; false: the end. The store outlives it. It holds memory and segments of its
-  // moment, up to 128 KB behind the last value, and the blocks around up to 16 values ahead: of 256 KB, and one value
+  // moment, up to 128 KB behind the last value, and the blocks around up to 128 values ahead: of 256 KB, and one value
   // more. Throws pmlab::error: the drive fails, a page or value is damaged; std::bad_alloc. The next call goes on:
   // behind the key whose value it was, which key() names then, or where it was.
   class cursor_handle {
@@ -626,8 +628,10 @@ class tiered {
       for (const auto& one : newest_first) {
         if (!one->may_have(hash)) continue;
         detail::tiered::set_source<Device> source(one);
-        std::optional<found_version> found = source.at_least(name);
-        if (found && found->name().same_key(name)) return found;
+        if (!source.seek(name) || !source.here().same_key(name)) continue;
+        std::optional<found_version> found(std::in_place);
+        source.take(*found);
+        return found;
       }
       return std::nullopt;
     };
@@ -663,7 +667,7 @@ class tiered {
   [[nodiscard]] cursor_handle make_cursor(std::uint8_t table, const range& r) const {
     const std::shared_ptr<const view> v = tree_->pinned();
     const std::uint64_t now = r.at != nullptr ? r.at->sequence_ : moments_.now();
-    return cursor_handle(body(tree_->context(), v, now, table, r.from, r.to, r.way));
+    return cursor_handle(body(tree_->context(), v, now, {table, r.from, r.to, r.way, r.most}));
   }
 
   void release(std::uint64_t sequence) {

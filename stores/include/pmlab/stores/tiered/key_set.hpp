@@ -10,14 +10,17 @@
 #include <pmlab/stores/tiered/manifest.hpp>
 #include <pmlab/stores/tiered/pages.hpp>
 #include <pmlab/stores/tiered/segment_io.hpp>
+#include <pmlab/stores/tiered/value_reader.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -129,19 +132,31 @@ class key_set {
 
   // Up to `most` pages from `first` on: those that lie in one segment.
   [[nodiscard]] std::vector<std::shared_ptr<const page>> read(std::uint32_t first, std::size_t most = 1) const {
-    const std::size_t per_segment = context_.pages_per_segment();
-    const std::uint64_t at = described_.start_page + first;
-    const std::size_t count = std::min<std::size_t>(
-        {most, per_segment - at % per_segment, static_cast<std::size_t>(described_.pages - first)});
-    const auto lost = std::lower_bound(unreadable_.begin(), unreadable_.end(), first);
-    if (lost != unreadable_.end() && *lost < first + count)
+    const std::size_t count = count_from(first, most);
+    if (const std::optional<std::uint32_t> lost = lost_among(first, count))
       throw error(described_as_lost(*lost), "check the drive; the store answers nothing from this page");
     blocks::buffer bytes(count * context_.page_bytes);
-    context_.readers.with([&](auto& drives) {
-      drives.read(described_.key_segments[at / per_segment],
-                  static_cast<std::uint32_t>(at % per_segment * context_.page_bytes), bytes.bytes(),
-                  blocks::stream::keys);
-    });
+    const block_read from = place_of(first, bytes.bytes());
+    context_.readers.with(
+        [&](auto& drives) { drives.read(from.segment, from.offset, from.data, blocks::stream::keys); });
+    return pages_in(std::move(bytes), first);
+  }
+  // Whether up to `most` pages from `first` on, those that lie in one segment, may be read. Returns how many; 0: one of
+  // them is damaged.
+  [[nodiscard]] std::size_t readable_from(std::uint32_t first, std::size_t most) const {
+    const std::size_t count = count_from(first, most);
+    return lost_among(first, count) ? 0 : count;
+  }
+  // The place of the pages from `first` on that fill `data`. REQUIRES: readable_from counts them.
+  [[nodiscard]] block_read place_of(std::uint32_t first, std::span<std::byte> data) const noexcept {
+    const std::size_t per_segment = context_.pages_per_segment();
+    const std::uint64_t at = described_.start_page + first;
+    return {described_.key_segments[at / per_segment],
+            static_cast<std::uint32_t>(at % per_segment * context_.page_bytes), data};
+  }
+  // The pages from `first` on that were read. Throws damaged_page.
+  [[nodiscard]] std::vector<std::shared_ptr<const page>> pages_in(blocks::buffer bytes, std::uint32_t first) const {
+    const std::size_t count = bytes.size() / context_.page_bytes;
     std::vector<std::shared_ptr<const page>> pages;
     if (count == 1) {
       pages.push_back(std::make_shared<const page>(std::move(bytes), described_.id, first));
@@ -156,15 +171,29 @@ class key_set {
     return pages;
   }
 
-  // The page `number`, for a reader: from the cache, or into it.
-  [[nodiscard]] std::shared_ptr<const page> cached(std::uint32_t number) const {
-    const cached_name name{described_.id, number};
-    std::shared_ptr<const page> found = context_.cache.template find<page>(name);
-    if (found != nullptr) return found;
-    found = read(number).front();
-    context_.cache.add(name, found, context_.page_bytes + found->count() * sizeof(std::uint32_t));
+  // The page `number`, if the cache has it.
+  [[nodiscard]] std::shared_ptr<const page> find(std::uint32_t number) const {
+    return context_.cache.template find<page>({described_.id, number});
+  }
+  // Puts the page `number` into the cache.
+  void keep(std::uint32_t number, const std::shared_ptr<const page>& one) const {
+    context_.cache.add({described_.id, number}, one, context_.page_bytes + one->count() * sizeof(std::uint32_t));
+  }
+  // Up to `most` pages from `first` on, for a reader: from the cache, or into it. Where they cannot be read together,
+  // the first one.
+  [[nodiscard]] std::vector<std::shared_ptr<const page>> cached(std::uint32_t first, std::size_t most) const {
+    std::vector<std::shared_ptr<const page>> found{find(first)};
+    if (found.front() != nullptr) return found;
+    if (most > 1) try {
+        found = read(first, most);
+      } catch (const error&) {  // another one may be the reason
+        found.assign(1, nullptr);
+      }
+    if (found.front() == nullptr) found = read(first);
+    for (std::size_t i = 0; i < found.size(); ++i) keep(first + static_cast<std::uint32_t>(i), found[i]);
     return found;
   }
+  [[nodiscard]] const set_context<Device>& context() const noexcept { return context_; }
 
   // The page that holds the last version before `name`, if there is one; else 0.
   [[nodiscard]] std::uint32_t page_before(const version_name& name) const {
@@ -202,6 +231,19 @@ class key_set {
     }
     return {nullptr};
   }
+  // The pages from `first` on, at most `most`, that lie in one segment.
+  [[nodiscard]] std::size_t count_from(std::uint32_t first, std::size_t most) const noexcept {
+    const std::size_t per_segment = context_.pages_per_segment();
+    const std::uint64_t at = described_.start_page + first;
+    return std::min<std::size_t>(
+        {most, per_segment - at % per_segment, static_cast<std::size_t>(described_.pages - first)});
+  }
+  // The first damaged one of these.
+  [[nodiscard]] std::optional<std::uint32_t> lost_among(std::uint32_t first, std::size_t count) const noexcept {
+    const auto lost = std::lower_bound(unreadable_.begin(), unreadable_.end(), first);
+    if (lost == unreadable_.end() || *lost >= first + count) return std::nullopt;
+    return *lost;
+  }
   // Keys of a page that cannot be read lie between the keys of its neighbours.
   [[nodiscard]] std::string described_as_lost(std::uint32_t p) const {
     const std::uint64_t at = described_.start_page + p;
@@ -234,64 +276,153 @@ class key_set {
   std::uint64_t value_bytes_ = 0;
 };
 
-// The source whose `head` is least; null: none has one.
-template <class Part>
-[[nodiscard]] Part* part_of_least_head(std::vector<Part>& parts) noexcept {
-  Part* least = nullptr;
-  for (Part& p : parts)
-    if (p.head && (least == nullptr || p.head->name() < least->head->name())) least = &p;
-  return least;
-}
+template <blocks::device Device>
+class page_wishes;
 
-// The versions of a set, with the pages that were read last. Thread safety: none.
+// The versions of a set, with the pages that were read last: a source (versions.hpp). Thread safety: none.
 template <blocks::device Device>
 class set_source {
  public:
-  // `ahead`: pages that are read at once. 1: for a reader, through the cache.
+  // `ahead`: pages that are read at once. 1: for a reader, through the cache; a walk reads more and more of them.
   explicit set_source(std::shared_ptr<const key_set<Device>> of, std::size_t ahead = 1)
       : of_(std::move(of)), ahead_(ahead) {}
 
-  [[nodiscard]] std::optional<found_version> at_least(const version_name& name) {
+  [[nodiscard]] bool seek(const version_name& name) {
+    walked_ = 1;
     number_ = of_->page_before(name);
     index_ = load().before(name);
-    return current();
+    return settle();
   }
-  // The version behind the result of the last `at_least` or `next`. REQUIRES: there was one.
-  [[nodiscard]] std::optional<found_version> next() {
+  [[nodiscard]] bool step() {
     ++index_;
-    return current();
+    return settle();
   }
+  [[nodiscard]] version_name here() const noexcept { return pages_[number_ - first_]->name(index_); }
+  void take(found_version& into) const { pages_[number_ - first_]->take(index_, into); }
   [[nodiscard]] std::optional<found_version> less(const version_name& name) {
+    walked_ = 1;
     number_ = of_->page_before(name);
     const std::size_t i = load().before(name);
     if (i == 0) return std::nullopt;
     return load().at(i - 1);
   }
+  // Adds the page that seek(name) needs, unless it is here or in the cache, and up to `count` - 1 behind it.
+  void want(const version_name& name, std::size_t count, page_wishes<Device>& wishes) {
+    const std::uint32_t number = of_->page_before(name);
+    if (is_here(number)) return;
+    if (auto found = of_->find(number); found != nullptr) {
+      give(number, {std::move(found)});
+    } else {
+      wishes.add(*this, number, count);
+    }
+  }
+  [[nodiscard]] const key_set<Device>& of() const noexcept { return *of_; }
+  // These were read: from the page `first` on.
+  void give(std::uint32_t first, std::vector<std::shared_ptr<const page>> pages) noexcept {
+    pages_ = std::move(pages);
+    first_ = first;
+  }
 
  private:
-  [[nodiscard]] std::optional<found_version> current() {
-    if (index_ < load().count()) return load().at(index_);
-    if (number_ + 1 >= of_->described().pages) return std::nullopt;
+  static constexpr std::size_t most_walked = 8;
+
+  // Stands at `index_`, or at the first version of the next page. False: there is none.
+  [[nodiscard]] bool settle() {
+    if (index_ < load().count()) return true;
+    if (number_ + 1 >= of_->described().pages) return false;
     ++number_;
     index_ = 0;
-    return load().at(0);
+    load();
+    return true;
+  }
+  [[nodiscard]] bool is_here(std::uint32_t number) const noexcept {
+    return number >= first_ && number < first_ + pages_.size();
   }
   const page& load() {
-    if (number_ < first_ || number_ >= first_ + pages_.size()) {
-      if (ahead_ == 1)
-        pages_.assign(1, of_->cached(number_));
-      else
-        pages_ = of_->read(number_, ahead_);
-      first_ = number_;
+    if (!is_here(number_)) {
+      if (ahead_ > 1) {
+        give(number_, of_->read(number_, ahead_));
+      } else {
+        give(number_, of_->cached(number_, walked_));
+        if (pages_.size() == walked_) walked_ = std::min(2 * walked_, most_walked);
+      }
     }
     return *pages_[number_ - first_];
   }
   std::shared_ptr<const key_set<Device>> of_;
   std::size_t ahead_;
+  std::size_t walked_ = 1;                          // pages of the next read of a reader
   std::vector<std::shared_ptr<const page>> pages_;  // from first_ on
   std::uint32_t first_ = 0;
   std::uint32_t number_ = 0;  // number of the last page
   std::size_t index_ = 0;     // in it
+};
+
+// One of several sets whose versions are merged.
+template <blocks::device Device>
+struct set_part {
+  set_source<Device> source;
+  std::optional<version_name> head{};  // where the source stands
+
+  void stand(bool any) {
+    head.reset();
+    if (any) head = source.here();
+  }
+};
+// The one that stands at the least version; null: none stands at one.
+template <blocks::device Device>
+[[nodiscard]] set_part<Device>* part_of_least(std::vector<set_part<Device>>& parts) noexcept {
+  set_part<Device>* least = nullptr;
+  for (set_part<Device>& p : parts)
+    if (p.head && (least == nullptr || *p.head < *least->head)) least = &p;
+  return least;
+}
+
+// Pages that several sources need next: they are read together.
+template <blocks::device Device>
+class page_wishes {
+ public:
+  explicit page_wishes(const set_context<Device>& context) : context_(context) {}
+
+  void add(set_source<Device>& by, std::uint32_t first, std::size_t count) {
+    if (const std::size_t n = by.of().readable_from(first, count);
+        n > 0 && wishes_.size() < value_reader<Device>::depth)
+      wishes_.push_back({&by, first, blocks::buffer(n * context_.page_bytes)});
+  }
+  // Reads them, and gives them to their sources. One that cannot be read is left to its source, which tries it alone.
+  void read() {
+    if (wishes_.size() > 1) try {
+        std::array<block_read, value_reader<Device>::depth> reads;
+        for (std::size_t i = 0; i < wishes_.size(); ++i)
+          reads[i] = wishes_[i].by->of().place_of(wishes_[i].first, wishes_[i].bytes.bytes());
+        context_.value_readers.with([&](auto& drives) {
+          drives.read(std::span<const block_read>(reads).first(wishes_.size()), blocks::stream::keys);
+        });
+        for (wish& w : wishes_) take(w);
+      } catch (const error&) {
+      }
+    wishes_.clear();
+  }
+
+ private:
+  struct wish {
+    set_source<Device>* by;
+    std::uint32_t first;
+    blocks::buffer bytes;
+  };
+  static void take(wish& w) {
+    std::vector<std::shared_ptr<const page>> pages;
+    try {
+      pages = w.by->of().pages_in(std::move(w.bytes), w.first);
+    } catch (const damaged_page&) {
+      return;
+    }
+    for (std::size_t i = 0; i < pages.size(); ++i) w.by->of().keep(w.first + static_cast<std::uint32_t>(i), pages[i]);
+    w.by->give(w.first, std::move(pages));
+  }
+
+  set_context<Device> context_;
+  std::vector<wish> wishes_;
 };
 
 // Writes a set; versions are added in their order. Its pages follow one another in the segments of `keys`.

@@ -57,23 +57,27 @@ template <blocks::device Device>
   return behind == leaves.begin() ? 0 : static_cast<std::size_t>(behind - leaves.begin() - 1);
 }
 
-// The versions of all leaves in order.
+// The versions of all leaves in order: a source (versions.hpp).
 template <blocks::device Device>
 class leaf_source {
  public:
   // `leaves` outlives it.
-  explicit leaf_source(const leaf_list<Device>& leaves) : leaves_(&leaves) {}
+  leaf_source(const set_context<Device>& context, const leaf_list<Device>& leaves)
+      : context_(context), leaves_(&leaves) {}
 
-  [[nodiscard]] std::optional<found_version> at_least(const version_name& name) {
+  [[nodiscard]] bool seek(const version_name& name) {
+    least_ = nullptr;
     const std::size_t first = leaf_of(*leaves_, name);
     open(first);
-    for (part& p : parts_) p.head = p.source.at_least(name);
-    return least_from(first);
+    for (part& p : parts_) p.stand(p.source.seek(name));
+    return stand_at_least(first);
   }
-  [[nodiscard]] std::optional<found_version> next() {
-    least_->head = least_->source.next();
-    return least_from(*opened_);
+  [[nodiscard]] bool step() {
+    least_->stand(least_->source.step());
+    return stand_at_least(*opened_);
   }
+  [[nodiscard]] version_name here() const noexcept { return *least_->head; }
+  void take(found_version& into) const { least_->source.take(into); }
   [[nodiscard]] std::optional<found_version> less(const version_name& name) {
     for (std::size_t i = leaf_of(*leaves_, name) + 1; i-- > 0;) {
       open(i);
@@ -84,35 +88,48 @@ class leaf_source {
     }
     return std::nullopt;
   }
+  // Adds the pages that seek(name) needs.
+  void want(const version_name& name, page_wishes<Device>& wishes) {
+    open(leaf_of(*leaves_, name));
+    want_here(name, wishes);
+  }
 
  private:
-  struct part {
-    set_source<Device> source;
-    std::optional<found_version> head;  // its first version that was not returned, or was last
-  };
+  using part = set_part<Device>;
 
   void open(std::size_t number) {
     if (opened_ == number) return;
     opened_.reset();  // a lack of memory below leaves a part of the sets
+    least_ = nullptr;
     parts_.clear();
-    for (const auto& s : (*leaves_)[number]->sets) parts_.push_back({set_source<Device>(s), {}});
+    for (const auto& s : (*leaves_)[number]->sets) parts_.push_back({set_source<Device>(s)});
     opened_ = number;
   }
-  // The least of the heads, or of those of the first leaf behind `number` that has versions.
-  [[nodiscard]] std::optional<found_version> least_from(std::size_t number) {
+  // A walk needs two pages of the set that has most of the keys, mostly, and one of the others.
+  void want_here(const version_name& name, page_wishes<Device>& wishes) {
+    std::uint64_t most = 0;
+    for (const part& p : parts_) most = std::max(most, p.source.of().described().pages);
+    for (part& p : parts_) p.source.want(name, p.source.of().described().pages == most ? 2 : 1, wishes);
+  }
+  // At the least of the heads, or of those of the first leaf behind `number` that has versions. False: there is none.
+  [[nodiscard]] bool stand_at_least(std::size_t number) {
     for (;;) {
-      least_ = part_of_least_head(parts_);
-      if (least_ != nullptr) return least_->head;
-      if (++number >= leaves_->size()) return std::nullopt;
+      least_ = part_of_least(parts_);
+      if (least_ != nullptr) return true;
+      if (++number >= leaves_->size()) return false;
       open(number);
-      for (part& p : parts_) p.head = p.source.at_least((*leaves_)[number]->begin());
+      const version_name begin = (*leaves_)[number]->begin();
+      page_wishes<Device> wishes(context_);
+      want_here(begin, wishes);
+      wishes.read();
+      for (part& p : parts_) p.stand(p.source.seek(begin));
     }
   }
-
+  set_context<Device> context_;
   const leaf_list<Device>* leaves_;
   std::optional<std::size_t> opened_;
   std::vector<part> parts_;
-  part* least_ = nullptr;  // the part of the last result
+  part* least_ = nullptr;  // the part where it stands
 };
 
 }  // namespace pmlab::stores::detail::tiered

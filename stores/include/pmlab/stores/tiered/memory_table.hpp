@@ -12,7 +12,6 @@
 #include <list>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 
 namespace pmlab::stores::detail::tiered {
@@ -84,27 +83,19 @@ template <class Table>
 class memory_source {
  public:
   explicit memory_source(std::shared_ptr<const Table> table) : table_(std::move(table)) {}
-  [[nodiscard]] std::optional<found_version> at_least(const version_name& name) { return at(table_->at_least(name)); }
-  // The order of names: newer versions of a key come first, so the one behind has a smaller sequence or a greater key.
-  [[nodiscard]] std::optional<found_version> next() {
-    return at(table_->at_least({at_table_, at_key_, at_sequence_ - 1}));
+  [[nodiscard]] bool seek(const version_name& name) {
+    at_ = table_->at_least(name);
+    return at_.has_value();
   }
+  // The order of names: newer versions of a key come first, so the one behind has a smaller sequence or a greater key.
+  [[nodiscard]] bool step() { return seek({at_->table, at_->key, at_->sequence - 1}); }
+  [[nodiscard]] version_name here() const noexcept { return at_->name(); }
+  void take(found_version& into) const { into = *at_; }
   [[nodiscard]] std::optional<found_version> less(const version_name& name) const { return table_->less(name); }
 
  private:
-  std::optional<found_version> at(std::optional<found_version> v) {
-    if (v) {
-      at_table_ = v->table;
-      at_key_ = v->key;
-      at_sequence_ = v->sequence;
-    }
-    return v;
-  }
   std::shared_ptr<const Table> table_;
-  // Name of the last result.
-  std::uint16_t at_table_ = 0;
-  std::string at_key_;
-  std::uint64_t at_sequence_ = 0;
+  std::optional<found_version> at_;  // the version where it stands
 };
 
 }  // namespace pmlab::stores::detail::tiered

@@ -126,8 +126,22 @@ class page {
     return {e.table, {reinterpret_cast<const char*>(bytes_.data()) + starts_[i] + sizeof e, e.key_bytes}, e.sequence};
   }
   [[nodiscard]] found_version at(std::size_t i) const {
+    found_version v;
+    take(i, v);
+    return v;
+  }
+  // Stores the same in `into`, which keeps the memory of its key.
+  void take(std::size_t i, found_version& into) const {
     const page_entry e = entry(i);
-    return {e.table, e.kind, std::string(name(i).key), e.sequence, nullptr, e.place, e.value_bytes, e.value_check};
+    into.key.assign(name(i).key);
+    into.table = e.table;
+    into.kind = e.kind;
+    into.sequence = e.sequence;
+    into.node = nullptr;
+    into.place = e.place;
+    into.value_bytes = e.value_bytes;
+    into.value_check = e.value_check;
+    into.value.reset();
   }
   // The number of versions before `name`.
   [[nodiscard]] std::size_t before(const version_name& wanted) const noexcept {

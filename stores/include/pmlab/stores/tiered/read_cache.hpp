@@ -91,6 +91,11 @@ class read_cache {
     bytes_.fetch_add(bytes, std::memory_order_relaxed);
   }
 
+  // It is not nearly full: little or nothing leaves for so many bytes.
+  [[nodiscard]] bool has_room_for(std::size_t bytes) const noexcept {
+    return bytes_.load(std::memory_order_relaxed) + most_ / 16 + bytes + overhead <= most_;
+  }
+
   // The bytes that it may have, and those that it has.
   [[nodiscard]] std::size_t most_bytes() const noexcept { return most_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }

@@ -45,28 +45,26 @@ class merged_sets {
   merged_sets(std::span<const std::shared_ptr<const key_set<Device>>> sets, bool are_of_root, const version_name& from)
       : are_of_root_(are_of_root) {
     for (const auto& s : sets) {
-      parts_.push_back({set_source<Device>(s, key_set<Device>::pages_ahead), {}});
-      parts_.back().head = parts_.back().source.at_least(from);
+      parts_.push_back({set_source<Device>(s, key_set<Device>::pages_ahead)});
+      parts_.back().stand(parts_.back().source.seek(from));
     }
   }
   // `next` returns the versions before `end`; without one: all.
   void ends_at(const std::optional<version_name>& end) { end_ = end; }
   [[nodiscard]] std::optional<moved_version> next() {
-    part* const least = part_of_least_head(parts_);
-    if (least == nullptr || (end_ && !(least->head->name() < *end_))) return std::nullopt;
-    moved_version found{{std::move(*least->head)}, are_of_root_};
-    least->head = least->source.next();
+    set_part<Device>* const least = part_of_least(parts_);
+    if (least == nullptr || (end_ && !(*least->head < *end_))) return std::nullopt;
+    std::optional<moved_version> found(std::in_place);
+    found->is_of_root = are_of_root_;
+    least->source.take(found->version);
+    least->stand(least->source.step());
     return found;
   }
 
  private:
-  struct part {
-    set_source<Device> source;
-    std::optional<found_version> head;
-  };
   bool are_of_root_;
   std::optional<version_name> end_;
-  std::vector<part> parts_;
+  std::vector<set_part<Device>> parts_;
 };
 
 // What ageing needs of its tree.

@@ -41,8 +41,15 @@ struct wanted_version {
   }
 };
 
-// Reads many values at once: they are all over the drive. Those that follow one another there, too, are one request.
-// For one thread.
+// Whole blocks of a segment, and where they go.
+struct block_read {
+  std::uint32_t segment = 0;
+  std::uint32_t offset = 0;
+  std::span<std::byte> data{};
+};
+
+// Reads many values, or pages, at once: they are all over the drive. Values that follow one another there, too, are one
+// request. For one thread.
 template <blocks::device Device>
 class value_reader {
  public:
@@ -55,29 +62,34 @@ class value_reader {
   // Gives each of `wanted` the blocks around its value. REQUIRES: they are at most `depth`. Throws pmlab::error: the
   // drive fails.
   void read(std::span<wanted_version* const> wanted, blocks::stream of) {
-    // All memory is there before the first request: the drive writes to it until it has answered.
-    std::array<blocks::request, depth> requests;
-    std::array<std::size_t, depth> on{};
+    std::array<block_read, depth> reads;
     std::size_t count = 0;
     for (std::size_t i = 0; i < wanted.size(); ++count) {
-      const std::uint32_t segment = wanted[i]->version.place.segment;
       const std::size_t behind = end_of_neighbours(wanted, i);
       const std::uint32_t begin = around(*wanted[i]).begin;
       auto data = std::make_shared<blocks::buffer>(around(*wanted[behind - 1]).end - begin);
-      on[count] = index_of(class_of(segment));
-      requests[count] = {blocks::operation::read,
-                         of,
-                         static_cast<std::uint32_t>(data->size() / on_.where.drives[on[count]].block_bytes),
-                         on_.where.block_at(segment, begin),
-                         data->data(),
-                         0};
+      reads[count] = {wanted[i]->version.place.segment, begin, data->bytes()};
       for (; i < behind; ++i) {
         wanted[i]->blocks = data;
         wanted[i]->begin = begin;
       }
     }
+    read(std::span<const block_read>(reads).first(count), of);
+  }
+  // The same for blocks whose places are known.
+  void read(std::span<const block_read> wanted, blocks::stream of) {
+    // All memory is there before the first request: the drive writes to it until it has answered.
     std::array<std::size_t, classes> submitted{};
-    for (std::size_t i = 0; i < count; ++i) submitted[on[i]] += queues_[on[i]]->submit({&requests[i], 1});
+    for (const block_read& r : wanted) {
+      const std::size_t c = index_of(class_of(r.segment));
+      const blocks::request one{blocks::operation::read,
+                                of,
+                                static_cast<std::uint32_t>(r.data.size() / on_.where.drives[c].block_bytes),
+                                on_.where.block_at(r.segment, r.offset),
+                                r.data.data(),
+                                0};
+      submitted[c] += queues_[c]->submit({&one, 1});
+    }
     std::errc failed{};
     for (std::size_t c = 0; c < classes; ++c)
       while (submitted[c] > 0) {
@@ -88,7 +100,8 @@ class value_reader {
         submitted[c] -= ended;
       }
     if (failed != std::errc{})
-      throw error("values cannot be read (" + blocks::describe(failed) + ")", "check the drives; nothing was changed");
+      throw error("the drive cannot be read (" + blocks::describe(failed) + ")",
+                  "check the drives; nothing was changed");
   }
 
  private:

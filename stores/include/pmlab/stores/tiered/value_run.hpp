@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,40 +55,57 @@ struct version_ahead : wanted_version {
 };
 
 // Reads the values of versions that come in the order of their keys. It keeps the blocks that were read last, of one
-// segment. They are not put into the cache: a walk over everything is no reason to keep anything. Thread safety: none.
+// segment. Values enter the cache while it has room: a walk over everything is no reason that anything leaves. Thread
+// safety: none.
 template <blocks::device Device>
 class value_run {
  public:
   // The versions that `prepare` takes at once.
-  static constexpr std::size_t most_ahead = 16;
+  static constexpr std::size_t most_ahead = value_reader<Device>::depth;
 
   explicit value_run(const set_context<Device>& context) : context_(context) {}
+  [[nodiscard]] const set_context<Device>& context() const noexcept { return context_; }
 
-  // `next` are the versions that `read` gets next. Reads those values together that are far from each other: in a log,
-  // whose values lie in the order of puts, hardly any follows the one of the key before it. REQUIRES: at most
-  // most_ahead.
+  // `next` are the versions that `read` gets next. Reads their values together, unless all follow one another on the
+  // drive: then `read` does, with those behind them. In a log, whose values lie in the order of puts, hardly any
+  // follows the one of the key before it; in a leaf that was merged, a few do. REQUIRES: at most most_ahead.
   void prepare(std::span<version_ahead> next) {
-    std::array<wanted_version*, most_ahead> lonely{};
+    std::array<wanted_version*, most_ahead> wanted{};
     std::size_t count = 0;
+    bool are_one_run = true;
+    together_.end = 0;
+    for (version_ahead& one : next) {
+      one.cached.reset();
+      one.blocks.reset();
+    }
     try {
       place_behind before = before_;
-      for (std::size_t i = 0; i < next.size(); ++i) {
-        const found_version& v = next[i].version;
+      // The run that was read last.
+      bool goes_on = before_.segment == run_segment_ && before_.offset > begin_ && before_.offset <= end_;
+      for (version_ahead& one : next) {
+        const found_version& v = one.version;
         if (!is_on_drive(v)) continue;
         const bool follows = is_near(v, before);
+        goes_on = goes_on && follows;
         before = behind(v);
-        const bool is_followed =
-            i + 1 < next.size() && is_on_drive(next[i + 1].version) && is_near(next[i + 1].version, before);
-        if (follows || is_followed || has(v)) continue;
-        next[i].cached = context_.cache.template find<std::string>({0, v.sequence});
-        if (next[i].cached == nullptr) lonely[count++] = &next[i];
+        if (has(v)) continue;
+        one.cached = context_.cache.template find<std::string>({0, v.sequence});
+        if (goes_on || one.cached != nullptr) continue;
+        are_one_run = are_one_run && (count == 0 || follows);
+        wanted[count++] = &one;
       }
-      if (count < 2) return;
+      if (count == 0) return;
+      const value_place first = wanted[0]->version.place;
+      const std::uint32_t end = behind(wanted[count - 1]->version).offset;
+      if (are_one_run && end - first.offset <= most_bytes_read_together) {
+        together_ = {first.segment, first.offset, end};
+        return;
+      }
       context_.value_readers.with([&](auto& drives) {
-        drives.read(std::span<wanted_version* const>(lonely).first(count), blocks::stream::values);
+        drives.read(std::span<wanted_version* const>(wanted).first(count), blocks::stream::values);
       });
     } catch (const std::exception&) {  // `read` tries each alone
-      for (std::size_t i = 0; i < count; ++i) lonely[i]->blocks.reset();
+      for (std::size_t i = 0; i < count; ++i) wanted[i]->blocks.reset();
     }
   }
 
@@ -96,21 +114,15 @@ class value_run {
   void read(const version_ahead& next, std::string& value) {
     const found_version& v = next.version;
     if (is_on_drive(v)) {
-      if (!is_near(v, before_)) ahead_ = 0;
+      ahead_ = is_near(v, before_) ? std::max(ahead_, least_bytes) : 0;
       before_ = behind(v);
       if (next.cached != nullptr) {
         value = *next.cached;
         return;
       }
-      if (next.blocks != nullptr && take(next.value(), v, value)) return;
-      const bool is_here = has(v);
-      if (!is_here)
-        if (const auto found = context_.cache.template find<std::string>({0, v.sequence})) {
-          value = *found;
-          return;
-        }
-      if ((is_here || bring(v)) && take(bytes_.bytes().subspan(v.place.offset - begin_, v.value_bytes), v, value))
-        return;
+      if ((next.blocks != nullptr && take(next.value(), v, value)) ||
+          ((has(v) || bring(v)) && take(bytes_.bytes().subspan(v.place.offset - begin_, v.value_bytes), v, value)))
+        return keep(v, value);
       end_ = begin_;  // damaged, or written since: the drive decides
     }
     value = read_value(context_, v);
@@ -138,6 +150,12 @@ class value_run {
     return is_check_of(v.value_check, value);
   }
 
+  void keep(const found_version& v, const std::string& value) const noexcept try {
+    if (!context_.cache.has_room_for(value.size() + sizeof value)) return;
+    context_.cache.add({0, v.sequence}, std::make_shared<const std::string>(value), value.size() + sizeof value);
+  } catch (const std::bad_alloc&) {
+  }
+
   // Size of the run behind a value that was read alone. Each is twice the one before.
   static constexpr std::uint32_t least_bytes = std::uint32_t{16} << 10;
 
@@ -150,8 +168,10 @@ class value_run {
     const auto [begin, end] = blocks_around(v, block);
     const std::uint64_t segment_bytes = context_.where.segment_bytes;
     if (end > segment_bytes) return false;
-    const auto bytes =
-        static_cast<std::uint32_t>(std::min(std::max(end - begin, round_up(ahead_, block)), segment_bytes - begin));
+    std::uint64_t wanted = std::max<std::uint64_t>(end, begin + round_up(ahead_, block));
+    if (v.place.segment == together_.segment && v.place.offset == together_.begin)
+      wanted = std::max(wanted, round_up(std::uint64_t{together_.end}, block));
+    const auto bytes = static_cast<std::uint32_t>(std::min(wanted, segment_bytes) - begin);
     end_ = begin_;
     if (bytes_.size() < bytes) bytes_ = blocks::buffer(bytes);
     try {
@@ -175,6 +195,12 @@ class value_run {
   std::uint32_t end_ = 0;
   place_behind before_;
   std::uint32_t ahead_ = 0;  // bytes of the next run, if it has no larger value
+  // Values that follow one another, and that `prepare` left to `read`.
+  struct {
+    std::uint32_t segment = 0;
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+  } together_{};
 };
 
 }  // namespace pmlab::stores::detail::tiered
