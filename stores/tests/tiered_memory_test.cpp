@@ -391,6 +391,48 @@ TEST(TieredCache, AWalkFillsItAndPushesNothingOut) {
   EXPECT_LE(db->stats().cached_bytes, options.cache_bytes);
 }
 
+// The cache has every other value of pairs that lie all over the log. Each of these lies right before one that it
+// lacks. The others are read at once, and nothing between them.
+TEST(TieredCache, AWalkWaitsOnceForTheValuesThatItLacks) {
+  machine m(1 << 15);
+  auto options = cached_options();
+  options.memory_limit = 16 << 20;
+  options.segment_bytes = 512 << 10;
+  options.manifest_bytes = 128 << 10;
+  options.most_sets = 8;
+  auto db = m.open<logged>(options);
+  auto t = db->table("t");
+  const auto key = [](int pair, char which) { return "key" + std::to_string(pair) + which; };
+  // The last pair is behind the first, and near it.
+  const std::vector<int> order{0, 7, 5, 3, 1, 6, 4, 2};
+  for (const int pair : order) {
+    for (const char which : {'a', 'b'}) t.put(key(pair, which), std::string(100, which));
+    t.put("other" + std::to_string(pair), std::string(50000, 'o'));
+  }
+  ASSERT_EQ(db->stats().ingests, 0U);
+  for (int i = 0; db->stats().ingests == 0; ++i) t.put("other" + std::to_string(100 + i), std::string(50000, 'o'));
+  ASSERT_EQ(db->stats().spills, 0U);
+  for (std::size_t i = 0; i < order.size(); ++i) ASSERT_TRUE(t.get(key(static_cast<int>(i), 'a')).has_value());
+  for (drive* d : {&m.staging, &m.capacity}) {
+    static_cast<void>(two_drives::of(*d).take_waits());
+    d->inner().reset();
+  }
+  auto walk = t.cursor({.to = "other", .most = 50});
+  for (std::size_t i = 0; i < order.size(); ++i)
+    for (const char which : {'a', 'b'}) {
+      ASSERT_TRUE(walk.next());
+      EXPECT_EQ(walk.key(), key(static_cast<int>(i), which));
+      EXPECT_EQ(walk.value(), std::string(100, which));
+    }
+  EXPECT_FALSE(walk.next());
+  const auto of_values = m.staging.inner().of(blocks::stream::values);
+  EXPECT_EQ(of_values.reads, order.size());
+  EXPECT_LE(of_values.bytes_read, 2 * order.size() * m.staging.shape().block_bytes);
+  EXPECT_EQ(m.staging.inner().of(blocks::stream::keys).reads, 0U) << "the gets have left the page in the cache";
+  EXPECT_EQ(two_drives::of(m.staging).take_waits(), 1U);
+  EXPECT_EQ(m.capacity.inner().total().reads, 0U);
+}
+
 // Segments are freed and used again under a cache that is full of what they had.
 TEST(TieredCache, NeverAnswersWithWhatWasReplaced) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
@@ -432,6 +474,56 @@ TEST(TieredCache, RefusesACacheLargerThanMemory) {
 std::uint64_t heap_bytes() {
   const struct mallinfo2 now = ::mallinfo2();
   return now.uordblks + now.hblkhd;
+}
+
+// The most bytes of the heap that a walk over all of a table takes, of values that lie all over the log: those of
+// `sizes`, in the order of keys. The blocks of the drive have `block_bytes`.
+std::uint64_t peak_of_a_walk(std::uint32_t block_bytes, const std::vector<std::size_t>& sizes, std::size_t most) {
+  blocks::memory drive({.blocks = (std::uint64_t{256} << 20) / block_bytes, .block_bytes = block_bytes});
+  stores::tiered_options o;
+  o.place = stores::placement::capacity_only;
+  o.memory_limit = 128 << 20;
+  o.background = false;
+  o.page_bytes = std::max<std::uint32_t>(o.page_bytes, block_bytes);
+  const auto db = stores::tiered<blocks::memory>::open({.capacity = drive}, o);
+  auto t = db->table("t");
+  constexpr std::size_t step = 7;
+  for (std::size_t first = 0; first < step; ++first)
+    for (std::size_t i = first; i < sizes.size(); i += step)
+      t.put("key" + std::to_string(100000 + i), std::string(sizes[i], 'v'));
+  for (int i = 0; db->stats().ingests == 0; ++i) t.put("other" + std::to_string(i), std::string(100000, 'o'));
+  EXPECT_EQ(db->stats().spills, 0U);
+  auto walk = t.cursor({.to = "other", .most = most});
+  const std::uint64_t before = heap_bytes();
+  std::uint64_t peak = 0;
+  std::size_t found = 0;
+  for (; walk.next(); ++found) {
+    EXPECT_EQ(walk.value().size(), sizes[found]);
+    const std::uint64_t now = heap_bytes();
+    peak = std::max(peak, now - std::min(now, before));
+  }
+  EXPECT_EQ(found, sizes.size());
+  return peak;
+}
+
+// Each batch of a walk ends with a large value, one pair earlier than the batch before it. Then: small values in large
+// blocks.
+TEST(TieredCache, ACursorHoldsTheBlocksOfOneBatch) {
+  constexpr std::size_t large = 300 << 10;
+  constexpr std::uint64_t blocks_ahead = 512 << 10;
+  constexpr std::uint64_t pages_and_keys = 128 << 10;
+  std::vector<std::size_t> sizes(4 + 8 + 16 + 32 + 64, 10);
+  for (std::size_t batch = 0; batch < 60; ++batch) {
+    sizes.insert(sizes.end(), 127 - batch, 10);
+    sizes.push_back(large);
+  }
+  for (const std::size_t most : {~std::size_t{0}, sizes.size()}) {
+    // The large value itself, the blocks around it, and those of a run of one value.
+    EXPECT_LT(peak_of_a_walk(4096, sizes, most), blocks_ahead + 3 * (large + 8192) + pages_and_keys);
+    constexpr std::uint32_t large_block = 16 << 10;
+    EXPECT_LT(peak_of_a_walk(large_block, std::vector<std::size_t>(500, 500), most),
+              blocks_ahead + 3 * large_block + 8 * large_block + pages_and_keys);
+  }
 }
 
 // A load of ten times the limit, and reads of all of it. The figure of the allocator has buffers of segments, too,

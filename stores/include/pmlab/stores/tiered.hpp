@@ -138,7 +138,8 @@ class tiered {
   };
 
   // The keys of a cursor: [from, to). No `to`: to the table's end. No `at`: the moment at which the cursor is made.
-  // With `most` it reads the values of all pairs at once, up to 128 of them; without, more and more at a time.
+  // With `most` it reads the values of all pairs at once, up to 128 of them with up to 512 KB of blocks; without, more
+  // and more at a time.
   struct range {
     const snapshot_handle* at = nullptr;                // the moment
     std::string_view from = {};                         // the least key
@@ -148,9 +149,10 @@ class tiered {
   };
 
   // Walks a range: next() before each key; false: the end. The store outlives it. It holds memory and segments of its
-  // moment, up to 128 KB behind the last value, and the blocks around up to 128 values ahead: of 256 KB, and one value
-  // more. Throws pmlab::error: the drive fails, a page or value is damaged; std::bad_alloc. The next call goes on:
-  // behind the key whose value it was, which key() names then, or where it was.
+  // moment, up to 8 pages of each set of the root and of one leaf, up to 128 KB behind the last value, and up to 128
+  // pairs ahead: the blocks around their values have up to 512 KB, and those around one value more. Throws
+  // pmlab::error: the drive fails, a page or value is damaged; std::bad_alloc. The next call goes on: behind the key
+  // whose value it was, which key() names then, or where it was.
   class cursor_handle {
    public:
     // To the next key; false: there is none.

@@ -144,18 +144,19 @@ class cursor_body {
   // Finds the next pairs: as many as the caller has said, or each time twice as many, so that a short walk reads few
   // values in vain.
   void look_ahead() {
-    constexpr std::uint64_t enough_bytes = std::uint64_t{256} << 10;
     constexpr std::size_t first = 4;
     const bool is_limited = left_ != ~std::size_t{0};
     const std::size_t count = is_limited ? std::min(left_, value_run<Device>::most_ahead)
                                          : std::clamp<std::size_t>(2 * filled_, first, value_run<Device>::most_ahead);
+    // All of them: the next ones may be fewer.
+    for (version_ahead& one : std::span(ahead_).first(filled_)) one.release();
     filled_ = 0;
     now_ = 0;
     if (ahead_.size() < count) ahead_.resize(count);
     try {
       std::uint64_t bytes = 0;
-      for (; filled_ < count && bytes < enough_bytes && step(ahead_[filled_].version); ++filled_)
-        bytes += ahead_[filled_].version.value_bytes;
+      for (; filled_ < count && bytes < value_run<Device>::most_bytes_ahead && step(ahead_[filled_].version); ++filled_)
+        bytes += values_.bytes_for(ahead_[filled_].version);
     } catch (const std::exception&) {  // the pairs before come first; then the step is tried again
       if (filled_ == 0) throw;
     }

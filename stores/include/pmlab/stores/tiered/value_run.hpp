@@ -52,6 +52,13 @@ std::string read_value(const set_context<Device>& context, const found_version& 
 // A version whose value is needed soon.
 struct version_ahead : wanted_version {
   std::shared_ptr<const std::string> cached{};  // its value, if the cache had it
+
+  // Holds no value any more; the memory of its key stays.
+  void release() noexcept {
+    version.value.reset();
+    blocks.reset();
+    cached.reset();
+  }
 };
 
 // Reads the values of versions that come in the order of their keys. It keeps the blocks that were read last, of one
@@ -60,39 +67,53 @@ struct version_ahead : wanted_version {
 template <blocks::device Device>
 class value_run {
  public:
-  // The versions that `prepare` takes at once.
+  // The versions that `prepare` takes at once. Their values may need so many bytes, and one value more.
   static constexpr std::size_t most_ahead = value_reader<Device>::depth;
+  static constexpr std::uint64_t most_bytes_ahead = std::uint64_t{512} << 10;
 
   explicit value_run(const set_context<Device>& context) : context_(context) {}
   [[nodiscard]] const set_context<Device>& context() const noexcept { return context_; }
+  // The bytes that are held for `v`, at most, once it was prepared: whole blocks, however small the value is.
+  [[nodiscard]] std::uint64_t bytes_for(const found_version& v) const noexcept {
+    if (!is_on_drive(v)) return v.value ? v.value->size() : 0;
+    const block_range around = blocks_around(v, context_.where.block_bytes);
+    return around.end - around.begin;
+  }
 
   // `next` are the versions that `read` gets next. Reads their values together, unless all follow one another on the
   // drive: then `read` does, with those behind them. In a log, whose values lie in the order of puts, hardly any
-  // follows the one of the key before it; in a leaf that was merged, a few do. REQUIRES: at most most_ahead.
+  // follows the one of the key before it; in a leaf that was merged, a few do. REQUIRES: at most most_ahead; none
+  // holds anything.
   void prepare(std::span<version_ahead> next) {
     std::array<wanted_version*, most_ahead> wanted{};
     std::size_t count = 0;
     bool are_one_run = true;
     together_.end = 0;
-    for (version_ahead& one : next) {
-      one.cached.reset();
-      one.blocks.reset();
-    }
     try {
+      // Behind the last value that is not in the cache: only the others are neighbours of anything that is read.
       place_behind before = before_;
-      // The run that was read last.
+      // The run that was read last: whether the values go on behind it, and whether it is still there then.
       bool goes_on = before_.segment == run_segment_ && before_.offset > begin_ && before_.offset <= end_;
+      bool stays = true;
       for (version_ahead& one : next) {
         const found_version& v = one.version;
         if (!is_on_drive(v)) continue;
+        const bool is_here = stays && has(v);
+        if (!is_here) {
+          one.cached = context_.cache.template find<std::string>({0, v.sequence});
+          if (one.cached != nullptr) continue;
+        }
         const bool follows = is_near(v, before);
         goes_on = goes_on && follows;
         before = behind(v);
-        if (has(v)) continue;
-        one.cached = context_.cache.template find<std::string>({0, v.sequence});
-        if (goes_on || one.cached != nullptr) continue;
-        are_one_run = are_one_run && (count == 0 || follows);
-        wanted[count++] = &one;
+        if (is_here) {
+          are_one_run = are_one_run && count == 0;
+        } else if (goes_on) {
+          stays = false;
+        } else {
+          are_one_run = are_one_run && (count == 0 || follows);
+          wanted[count++] = &one;
+        }
       }
       if (count == 0) return;
       const value_place first = wanted[0]->version.place;
@@ -114,12 +135,12 @@ class value_run {
   void read(const version_ahead& next, std::string& value) {
     const found_version& v = next.version;
     if (is_on_drive(v)) {
-      ahead_ = is_near(v, before_) ? std::max(ahead_, least_bytes) : 0;
-      before_ = behind(v);
       if (next.cached != nullptr) {
         value = *next.cached;
         return;
       }
+      ahead_ = is_near(v, before_) ? std::max(ahead_, least_bytes) : 0;
+      before_ = behind(v);
       if ((next.blocks != nullptr && take(next.value(), v, value)) ||
           ((has(v) || bring(v)) && take(bytes_.bytes().subspan(v.place.offset - begin_, v.value_bytes), v, value)))
         return keep(v, value);
@@ -129,7 +150,7 @@ class value_run {
   }
 
  private:
-  // The place behind the value that was read last.
+  // The place behind the value that was read last, and not in the cache.
   struct place_behind {
     std::uint32_t segment = 0;
     std::uint32_t offset = 0;
@@ -173,7 +194,9 @@ class value_run {
       wanted = std::max(wanted, round_up(std::uint64_t{together_.end}, block));
     const auto bytes = static_cast<std::uint32_t>(std::min(wanted, segment_bytes) - begin);
     end_ = begin_;
-    if (bytes_.size() < bytes) bytes_ = blocks::buffer(bytes);
+    // The memory of a larger value is not kept.
+    const std::size_t most_kept = std::max<std::size_t>(bytes, most_bytes_read_together + 2 * block);
+    if (bytes_.size() < bytes || bytes_.size() > most_kept) bytes_ = blocks::buffer(bytes);
     try {
       context_.readers.with([&, from = begin](auto& drives) {
         drives.read(v.place.segment, from, bytes_.bytes().first(bytes), blocks::stream::values);
