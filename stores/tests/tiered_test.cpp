@@ -12,6 +12,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -802,6 +803,43 @@ TEST(Tiered, AWalkOfSoManyPairsWaitsForTheDriveAFewTimes) {
   // Pages, values on both drives, and a page behind the first one of a set now and then.
   EXPECT_LT(waits, 4U * walks);
   EXPECT_LE(values, pairs * walks) << "none is read in vain";
+}
+
+// A spill writes values in the order of keys: however many spills lie over each other, a walk reads the values of each
+// together.
+TEST(Tiered, AWalkReadsTheValuesOfEachSpillTogether) {
+  machine m(8192, 8192);
+  auto options = options_of_levels();
+  options.most_sets = 3;
+  options.leaf_bytes = 4 << 20;
+  options.segment_bytes = 128 << 10;
+  options.manifest_bytes = 128 << 10;
+  auto db = m.open(options);
+  auto t = db->table("t");
+  splitmix64 random(33);
+  constexpr std::uint64_t keys = 5000;
+  const auto key = [](std::uint64_t i) { return "key" + std::to_string(100000 + i); };
+  std::vector<std::uint64_t> order(keys);
+  std::iota(order.begin(), order.end(), 0);
+  for (std::size_t i = keys; i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  for (const std::uint64_t i : order) t.put(key(i), std::string(200, 'v'));
+  while (db->stats().sets > 0) t.put("other", std::string(200, 'o'));
+  const std::uint64_t spills = db->stats().spills;
+  ASSERT_GE(spills, 5U);
+  ASSERT_EQ(db->stats().leaves, 1U);
+  for (drive* d : {&m.staging, &m.capacity}) d->inner().reset();
+  constexpr std::uint64_t walks = 20;
+  constexpr std::uint64_t pairs = 100;
+  for (std::uint64_t i = 0; i < walks; ++i) {
+    const std::uint64_t first = random.below(keys - pairs);
+    auto walk = t.cursor({.from = key(first), .most = pairs});
+    for (std::uint64_t k = first; k < first + pairs; ++k) {
+      ASSERT_TRUE(walk.next());
+      EXPECT_EQ(walk.key(), key(k));
+    }
+  }
+  // A run of a spill goes on in another segment now and then.
+  EXPECT_LE(m.capacity.inner().of(blocks::stream::values).reads, walks * (spills + 3));
 }
 
 // A walk that is limited is the begin of the one that is not, in both directions and whatever is read ahead.

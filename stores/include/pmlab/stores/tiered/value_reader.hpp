@@ -8,6 +8,7 @@
 #include <pmlab/stores/tiered/segment_io.hpp>
 #include <pmlab/stores/tiered/versions.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -48,8 +49,8 @@ struct block_read {
   std::span<std::byte> data{};
 };
 
-// Reads many values, or pages, at once: they are all over the drive. Values that follow one another there, too, are one
-// request. For one thread.
+// Reads many values, or pages, at once: they are all over the drive. Values whose blocks overlap or follow one another
+// there are one request. For one thread.
 template <blocks::device Device>
 class value_reader {
  public:
@@ -59,9 +60,14 @@ class value_reader {
     for (std::size_t c = 0; c < classes; ++c)
       if (on.devices[c] != nullptr) queues_[c].emplace(*on.devices[c], depth);
   }
-  // Gives each of `wanted` the blocks around its value. REQUIRES: they are at most `depth`. Throws pmlab::error: the
-  // drive fails.
-  void read(std::span<wanted_version* const> wanted, blocks::stream of) {
+  // Gives each of `wanted` the blocks around its value, and puts them in the order of their places. REQUIRES: they are
+  // at most `depth`. Throws pmlab::error: the drive fails.
+  void read(std::span<wanted_version*> wanted, blocks::stream of) {
+    std::sort(wanted.begin(), wanted.end(), [](const wanted_version* a, const wanted_version* b) {
+      const value_place& x = a->version.place;
+      const value_place& y = b->version.place;
+      return x.segment != y.segment ? x.segment < y.segment : x.offset < y.offset;
+    });
     std::array<block_read, depth> reads;
     std::size_t count = 0;
     for (std::size_t i = 0; i < wanted.size(); ++count) {
@@ -108,16 +114,14 @@ class value_reader {
   [[nodiscard]] block_range around(const wanted_version& w) const noexcept {
     return blocks_around(w.version, on_.where.block_bytes);
   }
-  // One past the last value that follows `first` in the order of keys and, without a gap, on the drive.
+  // One past the last value that follows `first` on the drive without a gap.
   [[nodiscard]] std::size_t end_of_neighbours(std::span<wanted_version* const> wanted,
                                               std::size_t first) const noexcept {
     const value_place begin = wanted[first]->version.place;
     std::size_t i = first + 1;
     for (; i < wanted.size(); ++i) {
-      const found_version& before = wanted[i - 1]->version;
-      const found_version& v = wanted[i]->version;
-      if (v.place.segment != begin.segment || v.place.offset < before.place.offset + before.value_bytes) break;
-      if (v.place.offset > around(*wanted[i - 1]).end) break;
+      if (wanted[i]->version.place.segment != begin.segment) break;
+      if (around(*wanted[i]).begin > around(*wanted[i - 1]).end) break;
       if (around(*wanted[i]).end - begin.offset > most_bytes_read_together) break;
     }
     return i;

@@ -123,7 +123,7 @@ class value_run {
         return;
       }
       context_.value_readers.with([&](auto& drives) {
-        drives.read(std::span<wanted_version* const>(wanted).first(count), blocks::stream::values);
+        drives.read(std::span(wanted).first(count), blocks::stream::values);
       });
     } catch (const std::exception&) {  // `read` tries each alone
       for (std::size_t i = 0; i < count; ++i) wanted[i]->blocks.reset();
