@@ -892,7 +892,24 @@ TEST(Tiered, ASpillReadsEachSetOfTheRootOnce) {
   EXPECT_EQ(m.staging.inner().of(blocks::stream::keys).reads, options.most_sets + 1);
 }
 
-// Values move in batches of 128 values, or of 1 MiB: on either side of both bounds, none is lost.
+// The values of a spill lie in the log in the order of puts: so many are asked for at once that most are neighbours.
+TEST(Tiered, ASpillReadsTheLogInLongRuns) {
+  machine m(8192, 8192);
+  auto options = options_of_levels();
+  options.segment_bytes = 128 << 10;
+  options.manifest_bytes = 128 << 10;
+  auto db = m.open(options);
+  auto t = db->table("t");
+  splitmix64 random(34);
+  std::uint64_t puts = 0;
+  for (; db->stats().spills == 0; ++puts) t.put("key" + std::to_string(random.next()), std::string(200, 'v'));
+  ASSERT_GT(puts, 1024U);
+  ASSERT_GT(db->stats().spilled_value_bytes, 1024U * 200);
+  EXPECT_LT(m.staging.inner().of(blocks::stream::values).reads, puts / 10);
+}
+
+// Values move in batches of 1024 values, or of 1 MiB, and are read by 128 requests at a time: on either side of the
+// bounds, none is lost.
 TEST(Tiered, BatchesOfASpillEndAnywhere) {
   struct size {
     std::uint64_t values;
@@ -904,6 +921,10 @@ TEST(Tiered, BatchesOfASpillEndAnywhere) {
                        {129, 10},
                        {256, 10},
                        {257, 0},
+                       {1023, 10},
+                       {1024, 10},
+                       {1025, 1000},
+                       {2049, 200},
                        {128, 8 * kib - 1},
                        {128, 8 * kib},
                        {128, 8 * kib + 1},

@@ -139,8 +139,11 @@ class leaf_rewriter {
   [[nodiscard]] std::uint64_t copied() const noexcept { return copied_; }
 
  private:
-  // Values that are in memory at once: with the last of them, they may be twice as many bytes.
+  // Values that are in memory at once: with the last of them, they may be twice as many bytes. In the log, the values
+  // that a spill needs next lie far from each other, with those that it needs soon between them: of so many at once,
+  // most are neighbours.
   static constexpr std::uint64_t most_batch_bytes = std::uint64_t{1} << 20;
+  static constexpr std::size_t most_batch_values = 1024;
 
   void begin_plan() {
     poor_ = rules_.only.value_or(std::set<std::uint32_t>());
@@ -202,7 +205,7 @@ class leaf_rewriter {
         if (one->version.has_value()) bytes += one->version.value_bytes;
         batch.push_back(std::move(*one));
       }
-      if (batch.size() == value_reader<Device>::depth || bytes >= most_batch_bytes || !one) {
+      if (batch.size() == most_batch_values || bytes >= most_batch_bytes || !one) {
         add(batch, into);
         bytes = 0;
       }
@@ -222,9 +225,23 @@ class leaf_rewriter {
   // Adds the versions of `batch`, and empties it.
   void add(std::vector<moved_version>& batch, leaf_list<Device>& into) {
     std::vector<wanted_version*> wanted;
+    std::uint64_t bytes = 0;
     for (moved_version& m : batch)
-      if (must_move(m)) wanted.push_back(&m);
-    reader_.read(wanted, blocks::stream::values);
+      if (must_move(m)) {
+        wanted.push_back(&m);
+        bytes += m.version.value_bytes;
+      }
+    // The values alone are kept, without the rest of their blocks.
+    const auto values = std::make_shared<blocks::buffer>(bytes);
+    std::size_t filled = 0;
+    reader_.read(wanted, blocks::stream::values, [&](std::span<wanted_version* const> some) {
+      for (wanted_version* const w : some) {
+        const std::span<const std::byte> value = w->value();
+        std::copy(value.begin(), value.end(), values->bytes().begin() + static_cast<std::ptrdiff_t>(filled));
+        w->is_at(values, filled);
+        filled += value.size();
+      }
+    });
     for (moved_version& m : batch) {
       if (m.blocks != nullptr) copy(m);
       if (writer_->bytes() >= piece_bytes_ && !writer_->ends_with(m.version)) {

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace pmlab::stores::detail::tiered {
 
@@ -34,11 +35,17 @@ inline constexpr std::uint32_t most_bytes_read_together = std::uint32_t{128} << 
 struct wanted_version {
   found_version version{};
   std::shared_ptr<const blocks::buffer> blocks{};  // those around its value, and perhaps more; null: it was not read
-  std::uint32_t begin = 0;                         // place of these in their segment
+  std::uint32_t begin = 0;                         // place of these in their segment; see is_at
 
+  // Its value is at `offset` of `bytes`. The difference of a place and `begin` is right modulo 2^32.
+  void is_at(std::shared_ptr<const blocks::buffer> bytes, std::size_t offset) noexcept {
+    blocks = std::move(bytes);
+    begin = version.place.offset - static_cast<std::uint32_t>(offset);
+  }
   // Its value. REQUIRES: `blocks` is not null.
   [[nodiscard]] std::span<const std::byte> value() const noexcept {
-    return blocks->bytes().subspan(version.place.offset - begin, version.value_bytes);
+    const std::uint32_t at = version.place.offset - begin;
+    return blocks->bytes().subspan(at, version.value_bytes);
   }
 };
 
@@ -60,29 +67,35 @@ class value_reader {
     for (std::size_t c = 0; c < classes; ++c)
       if (on.devices[c] != nullptr) queues_[c].emplace(*on.devices[c], depth);
   }
-  // Gives each of `wanted` the blocks around its value, and puts them in the order of their places. REQUIRES: they are
-  // at most `depth`. Throws pmlab::error: the drive fails.
-  void read(std::span<wanted_version*> wanted, blocks::stream of) {
+  // Gives each of `wanted` the blocks around its value, and puts them in the order of their places. Calls arrived(some)
+  // whenever up to `depth` requests have been answered, with the ones whose values these are: what it drops of their
+  // blocks is not in memory beside the next ones. Throws pmlab::error: the drive fails; what `arrived` throws.
+  template <class Function>
+  void read(std::span<wanted_version*> wanted, blocks::stream of, Function&& arrived) {
     std::sort(wanted.begin(), wanted.end(), [](const wanted_version* a, const wanted_version* b) {
       const value_place& x = a->version.place;
       const value_place& y = b->version.place;
       return x.segment != y.segment ? x.segment < y.segment : x.offset < y.offset;
     });
     std::array<block_read, depth> reads;
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < wanted.size(); ++count) {
-      const std::size_t behind = end_of_neighbours(wanted, i);
-      const std::uint32_t begin = around(*wanted[i]).begin;
-      auto data = std::make_shared<blocks::buffer>(around(*wanted[behind - 1]).end - begin);
-      reads[count] = {wanted[i]->version.place.segment, begin, data->bytes()};
-      for (; i < behind; ++i) {
-        wanted[i]->blocks = data;
-        wanted[i]->begin = begin;
+    for (std::size_t i = 0; i < wanted.size();) {
+      const std::size_t first = i;
+      std::size_t count = 0;
+      for (; i < wanted.size() && count < depth; ++count) {
+        const std::size_t behind = end_of_neighbours(wanted, i);
+        const std::uint32_t begin = around(*wanted[i]).begin;
+        auto data = std::make_shared<blocks::buffer>(around(*wanted[behind - 1]).end - begin);
+        reads[count] = {wanted[i]->version.place.segment, begin, data->bytes()};
+        for (; i < behind; ++i) {
+          wanted[i]->blocks = data;
+          wanted[i]->begin = begin;
+        }
       }
+      read(std::span<const block_read>(reads).first(count), of);
+      arrived(wanted.subspan(first, i - first));
     }
-    read(std::span<const block_read>(reads).first(count), of);
   }
-  // The same for blocks whose places are known.
+  // Reads blocks whose places are known, up to `depth` at once.
   void read(std::span<const block_read> wanted, blocks::stream of) {
     // All memory is there before the first request: the drive writes to it until it has answered.
     std::array<std::size_t, classes> submitted{};

@@ -122,9 +122,8 @@ class value_run {
         together_ = {first.segment, first.offset, end};
         return;
       }
-      context_.value_readers.with([&](auto& drives) {
-        drives.read(std::span(wanted).first(count), blocks::stream::values);
-      });
+      context_.value_readers.with(
+          [&](auto& drives) { drives.read(std::span(wanted).first(count), blocks::stream::values, [](auto) {}); });
     } catch (const std::exception&) {  // `read` tries each alone
       for (std::size_t i = 0; i < count; ++i) wanted[i]->blocks.reset();
     }
