@@ -69,8 +69,7 @@ hosts::shared_line& hosts::open(std::uint32_t line) {
   place_of(line) = static_cast<std::uint32_t>(lines_.size());
   shared_line& l = lines_.back();
   l.number = line;
-  line_words words;
-  std::memcpy(words.data(), memory_.durable() + std::size_t{line} * media::cache_line_bytes, sizeof words);
+  const line_words words = durable_words(line);
   l.versions.begin(words);
   l.copies.resize(options_.hosts);
   for (host_copy& c : l.copies) c.base = c.words = words;
@@ -205,6 +204,16 @@ bool hosts::is_known(std::uintptr_t address, std::size_t bytes) const noexcept {
 
 // ---- stores ----
 
+line_words hosts::durable_words(std::uint32_t line) const noexcept {
+  line_words words;
+  std::memcpy(words.data(), memory_.durable() + std::size_t{line} * media::cache_line_bytes, sizeof words);
+  return words;
+}
+
+void hosts::tell_of_store(std::uint32_t line) {
+  if (memory_.observer() != nullptr && !memory_.is_reserved(line)) memory_.observer()->after_cached_store(line, shown_);
+}
+
 // It may have waited in a store buffer while other hosts stored to the line.
 void hosts::store_coherently(std::uint32_t line, std::uintptr_t address, std::size_t bytes, const void* caller) {
   take_from_holder(line);
@@ -236,6 +245,7 @@ void hosts::stored(std::uintptr_t address, std::size_t bytes, const void* caller
         c.stores.back() = s;
       else
         c.stores.push_back(s);
+      tell_of_store(line);
     }
   });
 }
@@ -256,6 +266,7 @@ void hosts::stored_around(std::uintptr_t address, std::size_t bytes, flush_list&
     for (std::size_t word = first / sizeof(std::uint64_t); word * sizeof(std::uint64_t) < end; ++word) {
       c.words[word] = memory_words(line)[word];
       c.around.push_back({static_cast<std::uint32_t>(word), mask_of(word, first, end), c.words[word], caller});
+      tell_of_store(line);
     }
     by.push_back({line, c.dropped});
     if (leaves_by_chance(2)) arrive(l, shown_);
@@ -389,8 +400,7 @@ void hosts::before_publication(std::uintptr_t address) {
 void hosts::after_publication(std::uintptr_t address, const void* caller) {
   if (is_coherent(address)) return;
   shared_line& l = open(line_of(address));
-  line_words words;
-  std::memcpy(words.data(), memory_.durable() + std::size_t{l.number} * media::cache_line_bytes, sizeof words);
+  const line_words words = durable_words(l.number);
   if (words == l.versions.newest().words) return;
   add_version(l, words, shown_, caller);
   take(l, shown_, l.versions.newest().number);
@@ -513,8 +523,12 @@ void hosts::die(const void* caller) {
   dooms_[shown_] = {};
   count_choices();
   host_death death{.host = shown_, .caller = caller, .lost = {}};
+  // A power failure in the middle of it leaves nothing else than one before it.
+  persistence_observer* const observer = memory_.observer();
+  memory_.observe(nullptr);
   for (shared_line& l : lines_) lose_copy(l, death);
   lose_coherent_stores(death);
+  memory_.observe(observer);
   ++counts_.deaths;
   for (const lost_stores& l : death.lost) counts_.lost_stores += l.count;
   deaths_.push_back(std::move(death));
