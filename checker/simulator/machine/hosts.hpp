@@ -154,8 +154,8 @@ struct host_death {
   std::vector<lost_stores> lost;
 };
 
-// Stores of a host to a line that is not coherent, which the device has not got: those of a dirty copy, of which a power
-// failure of all hosts keeps the first ones; or a non-temporal store, which it keeps or not.
+// Stores of a host to a line that is not coherent, which the device has not got: those of a dirty copy, of which a
+// power failure of all hosts keeps the first ones; or a non-temporal store, which it keeps or not.
 struct cached_stores {
   std::uint32_t line = 0;
   unsigned host = 0;

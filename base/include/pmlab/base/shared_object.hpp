@@ -11,8 +11,8 @@
 
 namespace pmlab {
 
-// Whether the file ends before a part that its own headers name. The loader maps such a part nevertheless, and the first
-// touch of it ends the process (SIGBUS). False: it is whole, or no shared object of a 64-bit machine.
+// Whether the file ends before a part that its own headers name. The loader maps such a part nevertheless, and its
+// first touch ends the process (SIGBUS). False: it is whole, or no shared object of a 64-bit machine.
 [[nodiscard]] inline bool is_cut_off(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff end = file.tellg();
