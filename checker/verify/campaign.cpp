@@ -360,11 +360,12 @@ child_outcome run_replay(const subject& kind, const violation& found, std::uint6
   return run_part(kind, replay_of(found.round, before), seconds, ignored, {});
 }
 
-// One that waits for ever takes tens of millions of accesses: under load, half a minute is not enough for them.
-double seconds_of_replay(const violation& found) {
-  const bool waits = found.what.starts_with("no end") || found.what.starts_with("hang");
-  return waits ? 300 : 30;
+bool waits_for_ever(const violation& found) {
+  return found.what.starts_with("no end") || found.what.starts_with("hang");
 }
+
+// Such a one takes tens of millions of accesses: under load, half a minute is not enough for them.
+double seconds_of_replay(const violation& found) { return waits_for_ever(found) ? 300 : 30; }
 
 // The part goes on at this seed. False: it has no more rounds.
 bool skip_to(campaign_options& options, std::uint64_t seed) {
@@ -402,7 +403,7 @@ void find_replay(const subject& kind, violation& found) {
 
 void find_decisive_miss(const subject& kind, violation& found) {
   // One that waits for ever misses as many as there are.
-  if (!found.round.hosts || found.what.starts_with("no end") || found.what.starts_with("hang")) return;
+  if (!found.round.hosts || waits_for_ever(found)) return;
   constexpr std::uint64_t most = 1 << 16;
   const auto shows = [&](std::uint64_t misses) {
     violation tried = found;

@@ -310,23 +310,29 @@ void hosts::fenced(flush_list& by) {
   memory_.fenced(by);
 }
 
+line_words hosts::written_back(const host_copy& copy, std::size_t stores) noexcept {
+  line_words words = copy.base;
+  for (std::size_t i = 0; i < stores; ++i) words[copy.stores[i].word] = copy.stores[i].value;
+  return words;
+}
+
+bool hosts::is_clobber(const host_copy& copy, std::size_t stores, const line_words& newest) noexcept {
+  std::array<bool, words_per_line> own{};
+  for (std::size_t i = 0; i < stores; ++i) own[copy.stores[i].word] = true;
+  for (std::size_t w = 0; w < words_per_line; ++w)
+    if (!own[w] && copy.base[w] != newest[w]) return true;
+  return false;
+}
+
 // The first `stores` stores of a dirty copy go to the device, and with them the rest of its 64 bytes.
 void hosts::write_back(shared_line& line, unsigned host, std::size_t stores) {
   host_copy& c = line.copies[host];
   const std::size_t count = std::min(stores, c.stores.size());
   if (count == 0) return;
-  line_words words = c.base;
-  std::array<bool, words_per_line> own{};
-  for (std::size_t i = 0; i < count; ++i) {
-    words[c.stores[i].word] = c.stores[i].value;
-    own[c.stores[i].word] = true;
-  }
+  const line_words words = written_back(c, count);
   const void* const caller = c.stores[count - 1].caller;
-  const line_words& newest = line.versions.newest().words;
-  bool clobbers = false;
-  for (std::size_t w = 0; w < words_per_line; ++w) clobbers = clobbers || (!own[w] && words[w] != newest[w]);
   ++counts_.write_backs;
-  counts_.clobbers += clobbers ? 1 : 0;
+  counts_.clobbers += is_clobber(c, count, line.versions.newest().words) ? 1 : 0;
   c.stores.erase(c.stores.begin(), c.stores.begin() + static_cast<std::ptrdiff_t>(count));
   c.dropped += static_cast<std::uint32_t>(count);
   // What the host sees stays the same: its words are the base and the stores that are left.

@@ -322,6 +322,10 @@ class hosts {
   [[nodiscard]] std::uint16_t& loaders_of(std::uint32_t line) const noexcept {
     return reinterpret_cast<std::uint16_t*>(loaders_.start())[line];
   }
+  // The 64 bytes of a write-back of the copy's first stores.
+  [[nodiscard]] static line_words written_back(const host_copy& copy, std::size_t stores) noexcept;
+  // Whether it puts old words over newer ones.
+  [[nodiscard]] static bool is_clobber(const host_copy& copy, std::size_t stores, const line_words& newest) noexcept;
   // What is on the device of the places' line if so many are kept of each.
   [[nodiscard]] line_words content_of(std::span<const cached_stores> places, kept_stores kept) const;
   [[nodiscard]] line_words durable_words(std::uint32_t line) const noexcept;

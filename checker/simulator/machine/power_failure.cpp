@@ -7,7 +7,6 @@
 #include "checker/simulator/machine/code_address.hpp"
 #include "checker/simulator/machine/hosts.hpp"
 
-#include <array>
 #include <cstring>
 
 namespace pmlab::simulator {
@@ -36,8 +35,7 @@ line_words hosts::content_of(std::span<const cached_stores> places, kept_stores 
       words[s.word] = (words[s.word] & ~s.mask) | (s.value & s.mask);
       continue;
     }
-    words = c.base;
-    for (std::uint32_t k = 0; k < kept[i]; ++k) words[c.stores[k].word] = c.stores[k].value;
+    words = written_back(c, kept[i]);
   }
   return words;
 }
@@ -72,17 +70,13 @@ std::string hosts::clobbers(std::span<const cached_stores> places, kept_stores k
     }
     if (kept[i] == 0 || p.is_around) continue;
     const host_copy& c = l.copies[p.host];
-    std::array<bool, words_per_line> own{};
-    for (std::uint32_t k = 0; k < kept[i]; ++k) own[c.stores[k].word] = true;
-    bool over_newer = false;
-    for (std::size_t w = 0; w < words_per_line; ++w) over_newer = over_newer || (!own[w] && c.base[w] != words[w]);
-    words = content_of(places.subspan(i, 1), kept.subspan(i, 1));
     const void* const by = c.stores[kept[i] - 1].caller;
-    if (over_newer && last != nullptr)
+    if (last != nullptr && is_clobber(c, kept[i], words))
       text += "\n  clobber: host " + std::to_string(p.host) + "'s write-back of the line at offset " +
               std::to_string(std::size_t{p.line} * media::cache_line_bytes) + ", with its store at " +
               code_address(by) + ",\n    puts old words over host " + std::to_string(writer) + "'s store at " +
               code_address(last);
+    words = written_back(c, kept[i]);
     writer = p.host;
     last = by;
   }

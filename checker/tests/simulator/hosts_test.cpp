@@ -122,7 +122,9 @@ class power_failures final : public persistence_observer {
     found_.failures.insert(content);
     if (const std::string text = all_.clobbers(places_, cached); !text.empty())
       found_.clobbers.insert(content + text.substr(0, text.find("'s")));
-    if (logged.empty()) EXPECT_EQ(hashes_.emplace(content, hash).first->second, hash) << content;
+    if (logged.empty()) {
+      EXPECT_EQ(hashes_.emplace(content, hash).first->second, hash) << content;
+    }
   }
 
   persistent_memory& memory_;
