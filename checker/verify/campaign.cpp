@@ -166,6 +166,7 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   if (round.how == search::random && options.schedule_follows_seed) round.schedule_seed = seed;
   round.crashes = options.crashes && kind != 1;
   if (round.hosts) {
+    round.crashes = options.crashes && (!options.mixed || (subject.survives_power_failure && has_power_failures(seed)));
     round.branching = seed % 16 == 4;
     round.store_buffers = has_store_buffers(round, options.order);
     return host_round_of(round);
@@ -312,7 +313,7 @@ struct part {
 // first part of a budget that has both. The rest are rounds of all forms.
 std::vector<part> parts_of(const campaign_options& whole) {
   const bool divided = whole.rounds == 0 && whole.crashes && whole.schedules && whole.mixed && !is_bounded(whole) &&
-                       whole.round.threads > 1;
+                       whole.round.threads > 1 && !whole.round.hosts;
   if (!divided) return {{whole, 1}};
   constexpr double share_of_schedules = 1.0 / 3;
   constexpr double share_of_crashes = 1.0 / 6;
@@ -359,7 +360,12 @@ child_outcome run_replay(const subject& kind, const violation& found, std::uint6
   return run_part(kind, replay_of(found.round, before), seconds, ignored, {});
 }
 
-constexpr double seconds_of_replay = 30;
+bool waits_for_ever(const violation& found) {
+  return found.what.starts_with("no end") || found.what.starts_with("hang");
+}
+
+// Such a one takes tens of millions of accesses: under load, half a minute is not enough for them.
+double seconds_of_replay(const violation& found) { return waits_for_ever(found) ? 300 : 30; }
 
 // The part goes on at this seed. False: it has no more rounds.
 bool skip_to(campaign_options& options, std::uint64_t seed) {
@@ -376,13 +382,13 @@ bool skip_to(campaign_options& options, std::uint64_t seed) {
 void find_replay(const subject& kind, violation& found) {
   // The search was such a process itself.
   if (found.rounds_before == 0) return;
-  if (is_the_same(run_replay(kind, found, 0, seconds_of_replay), found)) return;
+  if (is_the_same(run_replay(kind, found, 0, seconds_of_replay(found)), found)) return;
   found.replayed_behind.reset();
   if (found.round.how == search::bounded) return;
   const auto start = clock::now();
   const std::uint64_t most = std::min(4 * found.rounds_before + 16, found.round.seed);
   for (std::uint64_t before = 1; before <= most; before += 1 + before / 3) {
-    const double left = seconds_of_replay - seconds_since(start);
+    const double left = seconds_of_replay(found) - seconds_since(start);
     if (left <= 0) return;
     child_outcome outcome = run_replay(kind, found, before, left);
     if (!is_the_same(outcome, found)) continue;
@@ -397,12 +403,12 @@ void find_replay(const subject& kind, violation& found) {
 
 void find_decisive_miss(const subject& kind, violation& found) {
   // One that waits for ever misses as many as there are.
-  if (!found.round.hosts || found.what.starts_with("no end")) return;
+  if (!found.round.hosts || waits_for_ever(found)) return;
   constexpr std::uint64_t most = 1 << 16;
   const auto shows = [&](std::uint64_t misses) {
     violation tried = found;
     tried.round.hosts->most_misses = misses;
-    child_outcome outcome = run_replay(kind, tried, 0, seconds_of_replay);
+    child_outcome outcome = run_replay(kind, tried, 0, seconds_of_replay(found));
     if (!outcome.violated) return false;
     found.what = std::move(outcome.what);
     found.history = std::move(outcome.history);
@@ -462,7 +468,8 @@ campaign_result run_campaign(const subject& kind, const campaign_options& option
         result.found->replayed_behind == 0) {
       violation shorter = *result.found;
       shorten(kind, shorter, options.shrink_seconds);
-      if (is_the_same(run_replay(kind, shorter, 0, seconds_of_replay), shorter)) result.found = std::move(shorter);
+      if (is_the_same(run_replay(kind, shorter, 0, seconds_of_replay(shorter)), shorter))
+        result.found = std::move(shorter);
     }
     if (options.finds_miss && result.found->replayed_behind == 0) find_decisive_miss(kind, *result.found);
   }

@@ -40,7 +40,9 @@ struct campaign_options {
   bool crashes = true;
   bool schedules = false;
   memory_order order = memory_order::by_seed;  // order of rounds with threads
-  bool mixed = true;                  // with both: mostly rounds with both, some with schedules, few with crashes only
+  // With both: mostly rounds with both, some with schedules, few with crashes only. With several hosts: crashes in few
+  // rounds, of an index that says that it survives them.
+  bool mixed = true;
   bool short_dram_by_seed = false;    // in one round of four
   bool pauses_by_seed = false;        // in half of the rounds with threads
   bool joins_by_seed = false;         // in two of sixteen rounds with threads
@@ -73,7 +75,7 @@ struct campaign_result {
 
 // Tries the replay of a violation as its command runs it, in a process that has run no round before: the round alone,
 // and if that does not show it, behind more and more rounds like it. Sets `replayed_behind`; behind some, the round and
-// its history are those that the replay shows. Takes less than a minute.
+// its history are those that the replay shows. Takes less than a minute, or some if it waits for ever.
 void find_replay(const subject& kind, violation& found);
 
 // Leaves operations of the round out, first many at a time, as long as the violation remains, each time in a process

@@ -57,7 +57,7 @@ class crash_explorer::recovery_crasher final : public simulator::persistence_obs
   std::string run(const choice& c) {
     simulator::persistent_memory& crashed = owner_.memory_;
     buffer_.resize(crashed.used_bytes());
-    crashed.write_image(buffer_.data(), owner_.places_.lines_of(c));
+    owner_.places_.write_memory(buffer_.data(), c);
     memory_.restore(buffer_.data(), buffer_.size());
     memory_.restore_blocks(*crashed.blocks().snapshot(), crashed.blocks().top());
     if (!owner_.drives_.empty()) {
@@ -171,6 +171,12 @@ void crash_explorer::after_fence() {
   if (!is_left_out()) point(nothing_fixed, options_.states_per_point);
 }
 
+void crash_explorer::after_cached_store(std::uint32_t line, unsigned host) {
+  if (is_left_out()) return;
+  places_.look();
+  point(places_.place_of(line, host), options_.states_per_point);
+}
+
 void crash_explorer::amid_publication() {
   if (options_.only_keep_one) return;
   is_aside_ = true;
@@ -186,6 +192,7 @@ void crash_explorer::after_submission(const simulator::persistent_drive& drive, 
 // At most `states` of the states of now, in which the place `fixed` has all of its stores or versions.
 void crash_explorer::point(std::size_t fixed, std::size_t states) {
   ++counts_.points;
+  places_.look();
   for_each_choice(
       choice_, places_.count(), places_.lines(), fixed, states, random_,
       [this](std::size_t i) { return places_.most(i); }, [this](const choice& c) { visit(c); });
@@ -207,7 +214,7 @@ void crash_explorer::keep(const choice& c) {
     kept_.waiting = memory_.waiting();
   }
   kept_.bytes.resize(memory_.used_bytes());
-  memory_.write_image(kept_.bytes.data(), places_.lines_of(left));
+  places_.write_memory(kept_.bytes.data(), left);
   kept_.blocks = memory_.blocks().snapshot();
   kept_.top = memory_.blocks().top();
   kept_.drives = places_.contents_of_drives(left);
@@ -216,7 +223,7 @@ void crash_explorer::keep(const choice& c) {
 bool crash_explorer::is_repaired(const choice& c) {
   if (!judge_.opens_images()) return false;
   before_recovery_.resize(memory_.used_bytes());
-  memory_.write_image(before_recovery_.data(), places_.lines_of(c));
+  places_.write_memory(before_recovery_.data(), c);
   places_.write(image_, c);
   const std::string wrong = while_it_opens({&memory_, drives_, &places_, c, random_}, [this]() -> std::string {
     judge_.open_and_close(image_);
@@ -265,7 +272,8 @@ void crash_explorer::count_losses(const choice& c) {
 std::string crash_explorer::examine(const choice& c, bool crash_recovery) {
   ++counts_.judged;
   if (!judge_.opens_images())
-    return in_crashed_process(memory_, c, [this] { return judge_.judge_here(options_, random_); });
+    return in_crashed_process(
+        memory_, [&] { places_.crash_memory(c); }, [this] { return judge_.judge_here(options_, random_); });
   places_.write(image_, c);
   std::string wrong;
   {
@@ -306,7 +314,7 @@ std::string crash_explorer::judge_in_copy(std::uint64_t& steps) {
   machine.begin_in_copy({.access_limit = simulator::machine::patience});
   const opened_state& state = opened_;
   std::vector<std::byte> bytes(state.memory->used_bytes());
-  state.memory->write_image(bytes.data(), state.places->lines_of(state.kept));
+  state.places->write_memory(bytes.data(), state.kept);
   std::vector<blocks::geometry> shapes;
   for (const simulator::persistent_drive* d : state.drives) shapes.push_back(d->shape());
   const auto memory = std::make_unique<simulator::persistent_memory>(image_bytes);
@@ -338,7 +346,8 @@ std::string crash_explorer::circumstances_of(const image_judge& judge, const unc
   const std::string under_way = judge.under_way();
   const std::string lost = places.describe_loss(kept);
   return std::string("\n  crash ") + (under_way.empty() ? "between operations" : "during " + under_way) +
-         (lost.empty() ? "\n  lost: nothing; everything that was stored and written had become durable" : lost);
+         (lost.empty() ? "\n  lost: nothing; everything that was stored and written had become durable" : lost) +
+         places.story();
 }
 
 // Minimizes the loss, and reports it.

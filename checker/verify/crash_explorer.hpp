@@ -1,4 +1,5 @@
 // Every state that a crash may leave, opened and checked: of the memory, and of the drives beside it if there are any.
+// All hosts on the memory lose power at once.
 //
 // At every store, it makes the images that this store made possible: the line that was stored to with all its stores,
 // every other unpersisted line with any prefix of its own, and every uncertain unit of a drive with any of its
@@ -68,6 +69,8 @@ class crash_explorer final : public simulator::persistence_observer {
 
   // A run begins, on the judge's history: `seed` selects the samples.
   void begin(std::uint64_t seed, const crash_options& options);
+  // The run has these hosts, which live as long as it. Runs of one explorer have one host, or all have several.
+  void use(const simulator::hosts& hosts) noexcept { places_.use(hosts); }
   // Everything that a crash may leave now, because a promise was made.
   void promised();
 
@@ -86,6 +89,7 @@ class crash_explorer final : public simulator::persistence_observer {
 
   void after_store(const simulator::unpersisted_line& line) override;
   void after_fence() override;
+  void after_cached_store(std::uint32_t line, unsigned host) override;
   void amid_publication() override;
   void after_submission(const simulator::persistent_drive& drive, std::uint32_t unit) override;
 

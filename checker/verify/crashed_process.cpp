@@ -60,7 +60,7 @@ void on_fault_in_recovery(int signal, siginfo_t* /*info*/, void* context) {
   end_recovery(text + " at " + simulator::code_address(simulator::callers_of_interrupted(at)));
 }
 
-void recover_from(simulator::persistent_memory& memory, std::span<const std::uint32_t> choice,
+void recover_from(simulator::persistent_memory& memory, const std::function<void()>& crash,
                   const std::function<std::string()>& recover) {
   board_of_child().process = ::getpid();
   simulator::machine& machine = simulator::the_machine();
@@ -80,7 +80,7 @@ void recover_from(simulator::persistent_memory& memory, std::span<const std::uin
   ::setitimer(ITIMER_PROF, &computing, nullptr);
   std::string wrong;
   try {
-    memory.crash(choice);
+    crash();
     machine.begin_in_copy({.access_limit = simulator::machine::patience});
     memory.observe(nullptr);
     memory.keep_log(false);
@@ -96,7 +96,7 @@ void recover_from(simulator::persistent_memory& memory, std::span<const std::uin
 
 }  // namespace
 
-std::string in_crashed_process(simulator::persistent_memory& memory, std::span<const std::uint32_t> choice,
+std::string in_crashed_process(simulator::persistent_memory& memory, const std::function<void()>& crash,
                                const std::function<std::string()>& recover) {
   child_text& text = text_of_child();
   text.put("");
@@ -105,7 +105,7 @@ std::string in_crashed_process(simulator::persistent_memory& memory, std::span<c
   simulator::the_machine().as_first_thread([&] {
     const fork_permit permit;
     // One that waits for ever would outlive the search.
-    child = child_process::forked_for_its_parent([&] { recover_from(memory, choice, recover); });
+    child = child_process::forked_for_its_parent([&] { recover_from(memory, crash, recover); });
   });
   const exit_reason reason = child->wait();
   board_of_child().process = 0;

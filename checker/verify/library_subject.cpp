@@ -7,6 +7,7 @@
 #include "checker/verify/library_copy.hpp"
 #include "checker/verify/reached_code.hpp"
 #include "checker/verify/silent_stdout.hpp"
+#include <pmlab/base/shared_object.hpp>
 #include <pmlab/pibench/library.hpp>
 
 #include <cerrno>
@@ -181,6 +182,7 @@ void close_running() { simulator::serve_file(served_path(), nullptr); }
 
 const subject& load_library(const std::string& path, bool scans, std::size_t pool_bytes,
                             const missing_operations& missing) {
+  check_not_cut_off(path);
   simulator::check_simulated(path);
   simulator::check_debug_information(path);
   subject& kind = library_kind();

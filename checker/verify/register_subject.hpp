@@ -77,6 +77,8 @@ bool register_subject(bool is_mutant = false) {
   part.is_mutant = is_mutant;
   part.keeps_room = Compiled.keeps_room;
   if constexpr (requires { index::shared_by_hosts; }) part.shared_by_hosts = index::shared_by_hosts;
+  if constexpr (requires { index::survives_power_failure; })
+    part.survives_power_failure = index::survives_power_failure;
   if constexpr (requires { index::is_bounded; }) part.fills_up = index::is_bounded;
   if constexpr (requires(std::uint64_t hash) { index::key_of_hash(hash); })
     part.key_of_hash = [](std::uint64_t hash) { return index::key_of_hash(hash); };

@@ -60,12 +60,14 @@ bool index_runner::know_content() {
   simulator::machine& machine = simulator::the_machine();
   machine.begin({.access_limit = simulator::machine::patience});
   machine.use(&memory_);
-  const std::string wrong = in_crashed_process(memory_, {}, [&]() -> std::string {
-    const std::vector<indexes::entry> entries = judge_.contents_here();
-    found.count = std::min(entries.size(), std::size(found.entries));
-    std::copy_n(entries.begin(), found.count, found.entries);
-    return {};
-  });
+  const std::string wrong = in_crashed_process(
+      memory_, [&] { memory_.crash({}); },
+      [&]() -> std::string {
+        const std::vector<indexes::entry> entries = judge_.contents_here();
+        found.count = std::min(entries.size(), std::size(found.entries));
+        std::copy_n(entries.begin(), found.count, found.entries);
+        return {};
+      });
   end_run();
   known_.assign(found.entries, found.entries + found.count);
   // Otherwise a violation, which rounds with one phase report with its circumstances.

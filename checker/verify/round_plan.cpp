@@ -66,7 +66,6 @@ class planner {
       thin();
     else
       usual();
-    for (const step& s : plan_.prepare) expect(s, plan_.before);
     std::sort(plan_.keys.begin(), plan_.keys.end());
     plan_.keys.erase(std::unique(plan_.keys.begin(), plan_.keys.end()), plan_.keys.end());
     leave_out_steps(options_, plan_.phases);
@@ -590,11 +589,13 @@ std::string to_string(const planned_step& s) {
 
 std::string to_string(const round_plan& plan, const phases_of<planned_step>& phases) {
   std::string text;
+  contents before;
+  for (const step& s : plan.prepare) expect(s, before);
   if (!plan.prepare.empty())
     text.append("(")
         .append(std::to_string(plan.prepare.size()))
         .append(" inserts and erases before, which leave ")
-        .append(std::to_string(plan.before.size()))
+        .append(std::to_string(before.size()))
         .append(" keys)\n");
   return text + to_string(phases, plan.kills ? "the process is killed, and the next one goes on" : "a crash");
 }

@@ -64,7 +64,7 @@ struct round_options {
   bool crashes = true;
   crash_options crash{};
   flush_profile* profile = nullptr;  // counts flushes and fences; without crashes, with one thread
-  // The threads are on several hosts, in turn; their seed is not used. Without crashes. Nothing: there is one.
+  // The threads are on several hosts, in turn; their seed is not used. Nothing: there is one.
   std::optional<simulator::host_options> hosts{};
 
   // The number of operations in all.
@@ -90,7 +90,6 @@ using phases_of = std::vector<std::vector<std::vector<Step>>>;
 struct round_plan {
   std::vector<std::uint64_t> keys;  // all that it uses, ascending
   std::vector<step> prepare;        // done before anything is watched
-  contents before;                  // the initial entries
   phases_of<planned_step> phases;
   bool kills = false;  // as round_options::kills
 

@@ -6,6 +6,7 @@
 #include "checker/verify/silent_stdout.hpp"
 #include "checker/verify/volume.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/shared_object.hpp>
 #include <pmlab/base/spec.hpp>
 #include <pmlab/base/suggest.hpp>
 #include <pmlab/hybrid/specification.hpp>
@@ -72,6 +73,7 @@ bool is_there(const std::filesystem::path& object) {
 
 // Throws pmlab::error: it is not loadable, or registers nothing. `apart`: what it registers goes there.
 void load_object(const std::filesystem::path& path, subject* apart = nullptr) {
+  check_not_cut_off(path.string());
   last_registered() = {.object = path.string(), .apart = apart};
   void* object = nullptr;
   {
@@ -262,6 +264,7 @@ extern "C" void pmlab_verify_register(const pmlab::verify::subject* part) {
     known->open_simulated = part->open_simulated;
     known->object = last_registered().object;
     known->shared_by_hosts = part->shared_by_hosts;
+    known->survives_power_failure = part->survives_power_failure;
     known->open_on_host.clear();
   }
   if (part->open_in_dram) known->open_in_dram = part->open_in_dram;

@@ -141,6 +141,8 @@ struct subject {
   bool fills_up = false;
   // Several hosts may open it in one memory: it keeps no lock and nothing else in DRAM that others must see.
   bool shared_by_hosts = false;
+  // A single host may open what a power failure of all of them has left.
+  bool survives_power_failure = false;
   // The shared object whose index runs on the machine.
   std::string object{};
   // By host, from the second one on: `open_simulated` of that host's own copy of the object.

@@ -5,6 +5,7 @@
 #include <pmlab/base/hash.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <memory>
 
@@ -59,10 +60,20 @@ std::size_t uncertain_places::place_of(const persistent_drive& drive, std::uint3
   return from + drive.unit(unit).position;
 }
 
+std::size_t uncertain_places::place_of(std::uint32_t line, unsigned host) const noexcept {
+  std::size_t at = cached_.size() - 1;
+  while (cached_[at].line != line || cached_[at].host != host) --at;
+  return logged() + at;
+}
+
 std::uint64_t uncertain_places::hash(choice c) const {
   std::uint64_t hash = memory_.durable_hash();
-  for (std::size_t i = 0; i < lines(); ++i)
+  for (std::size_t i = 0; i < logged(); ++i)
     if (c[i] != 0) hash = memory_.hash_with(hash, memory_.log(memory_.unpersisted()[i]), c[i]);
+  if (!cached_.empty())
+    hosts_->for_each_kept_line(cached_, cached_of(c), [&](std::uint32_t line, const simulator::line_words& words) {
+      hash = memory_.hash_with(hash, line, words);
+    });
   for_each_drive(c, [&](std::size_t number, const persistent_drive& drive, choice of_drive) {
     std::uint64_t content = drive.durable_hash();
     for (std::size_t i = 0; i < of_drive.size(); ++i)
@@ -72,8 +83,21 @@ std::uint64_t uncertain_places::hash(choice c) const {
   return hash;
 }
 
+void uncertain_places::write_memory(std::byte* target, choice c) const {
+  memory_.write_image(target, logged_of(c));
+  if (cached_.empty()) return;
+  hosts_->for_each_kept_line(cached_, cached_of(c), [&](std::uint32_t line, const simulator::line_words& words) {
+    std::memcpy(target + std::size_t{line} * media::cache_line_bytes, words.data(), sizeof words);
+  });
+}
+
+void uncertain_places::crash_memory(choice c) const {
+  memory_.crash(logged_of(c));
+  if (hosts_ != nullptr) hosts_->crash(cached_, cached_of(c));
+}
+
 void uncertain_places::write(crash_image& image, choice c) const {
-  memory_.write_image(image.memory().area(), lines_of(c));
+  write_memory(image.memory().area(), c);
   image.memory().begin(memory_.used_bytes(), memory_.blocks().snapshot(), memory_.blocks().live_bytes());
   for_each_drive(c, [&](std::size_t number, const persistent_drive& drive, choice of_drive) {
     drive.find_image(image.drive(number).base(), of_drive);
@@ -93,13 +117,23 @@ std::vector<std::vector<std::byte>> uncertain_places::contents_of_drives(choice 
 std::string uncertain_places::describe_loss(choice c) const {
   std::string text;
   const auto lost = [&] { return std::string("\n  lost: ") + (text.empty() ? "" : "and "); };
-  for (std::size_t i = 0; i < lines(); ++i) {
+  const auto lost_of_line = [&](std::uint32_t line, unsigned host, std::size_t count, const void* first) {
+    text += lost() + std::to_string(count) + " store(s)" +
+            (hosts_ == nullptr ? std::string() : " of host " + std::to_string(host)) + " to the line at offset " +
+            std::to_string(std::size_t{line} * media::cache_line_bytes) + ", first the one at " + code_address(first);
+  };
+  for (std::size_t i = 0; i < logged(); ++i) {
     const simulator::unpersisted_line& l = memory_.log(memory_.unpersisted()[i]);
     if (c[i] == l.stores.size()) continue;
-    text += lost() + std::to_string(l.stores.size() - c[i]) + " store(s) to the line at offset " +
-            std::to_string(std::size_t{l.number} * media::cache_line_bytes) + ", first the one at " +
-            code_address(l.stores[c[i]].caller);
+    const unsigned host = hosts_ == nullptr ? 0 : hosts_->holder(l.number);
+    lost_of_line(l.number, host, l.stores.size() - c[i], l.stores[c[i]].caller);
   }
+  for (std::size_t i = 0; i < cached_.size(); ++i) {
+    const simulator::cached_stores& p = cached_[i];
+    const std::uint32_t kept = cached_of(c)[i];
+    if (kept != p.count) lost_of_line(p.line, p.host, p.count - kept, hosts_->first_lost(p, kept));
+  }
+  if (!cached_.empty()) text += hosts_->clobbers(cached_, cached_of(c));
   for_each_drive(c, [&](std::size_t number, const persistent_drive& drive, choice of_drive) {
     for (const auto& [when, request] : lost_requests(drive, of_drive)) {
       const std::size_t units = units_of(drive, *request.first);

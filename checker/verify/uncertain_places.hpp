@@ -1,8 +1,10 @@
-// All that a crash may lose now: lines of the memory, then units of the drives, in one numbering.
+// All that a crash may lose now: lines of the memory, then what the caches of several hosts hold of lines that are not
+// coherent, then units of the drives, in one numbering.
 //
 // A choice says of each place how many of its stores, or versions, the crash keeps.
 #pragma once
 
+#include "checker/simulator/machine/hosts.hpp"
 #include "checker/simulator/machine/persistent_drive.hpp"
 #include "checker/simulator/machine/persistent_memory.hpp"
 #include "checker/verify/crash_image.hpp"
@@ -23,7 +25,15 @@ class uncertain_places {
   uncertain_places(simulator::persistent_memory& memory, std::span<simulator::persistent_drive* const> drives)
       : memory_(memory), drives_(drives) {}
 
-  [[nodiscard]] std::size_t lines() const noexcept { return memory_.unpersisted().size(); }
+  // The hosts on the memory, which outlive their run.
+  void use(const simulator::hosts& hosts) noexcept { hosts_ = &hosts; }
+  // Finds what is in their caches now: before anything else at a moment.
+  void look() {
+    if (hosts_ != nullptr) hosts_->find_cached(cached_);
+  }
+
+  // Places in memory.
+  [[nodiscard]] std::size_t lines() const noexcept { return logged() + cached_.size(); }
   [[nodiscard]] std::size_t count() const noexcept {
     std::size_t all = lines();
     for (const simulator::persistent_drive* d : drives_) all += d->uncertain().size();
@@ -31,12 +41,16 @@ class uncertain_places {
   }
   // How many stores or versions the place has.
   [[nodiscard]] std::uint32_t most(std::size_t place) const noexcept {
-    if (place < lines()) return static_cast<std::uint32_t>(memory_.log(memory_.unpersisted()[place]).stores.size());
+    if (place < logged()) return static_cast<std::uint32_t>(memory_.log(memory_.unpersisted()[place]).stores.size());
+    if (place < lines()) return cached_[place - logged()].count;
     const auto [drive, at] = unit_at(place);
     return static_cast<std::uint32_t>(drive->unit(drive->uncertain()[at]).versions.size());
   }
   // The place of an uncertain unit of a drive.
   [[nodiscard]] std::size_t place_of(const simulator::persistent_drive& drive, std::uint32_t unit) const noexcept;
+
+  // The place of the host's newest store to this line. REQUIRES: it is in its cache, and `look` has seen it there.
+  [[nodiscard]] std::size_t place_of(std::uint32_t line, unsigned host) const noexcept;
 
   // Equal contents, equal hashes.
   [[nodiscard]] std::uint64_t hash(choice c) const;
@@ -44,12 +58,21 @@ class uncertain_places {
   void write(crash_image& image, choice c) const;
   // The content of each drive.
   [[nodiscard]] std::vector<std::vector<std::byte>> contents_of_drives(choice c) const;
-  [[nodiscard]] choice lines_of(choice c) const noexcept { return c.first(lines()); }
+  // The content of the memory, which is `used_bytes()` long.
+  void write_memory(std::byte* target, choice c) const;
+  // Memory itself has it from now on. No host goes on.
+  void crash_memory(choice c) const;
 
   // A line of text for each place that lost something; code addresses in braces.
   [[nodiscard]] std::string describe_loss(choice c) const;
+  // The deaths of hosts, and the last load that missed a store (hosts::story). With one host: "".
+  [[nodiscard]] std::string story() const { return hosts_ == nullptr ? std::string() : hosts_->story(); }
 
  private:
+  [[nodiscard]] std::size_t logged() const noexcept { return memory_.unpersisted().size(); }
+  [[nodiscard]] choice logged_of(choice c) const noexcept { return c.first(logged()); }
+  [[nodiscard]] choice cached_of(choice c) const noexcept { return c.subspan(logged(), cached_.size()); }
+
   struct unit_place {
     const simulator::persistent_drive* drive;
     std::size_t at;  // in its list of uncertain units
@@ -73,6 +96,8 @@ class uncertain_places {
 
   simulator::persistent_memory& memory_;
   std::span<simulator::persistent_drive* const> drives_;
+  const simulator::hosts* hosts_ = nullptr;  // null: there is one
+  std::vector<simulator::cached_stores> cached_;
 };
 
 }  // namespace pmlab::verify

@@ -5,7 +5,7 @@
 //     examples/own_index/shared_slots.cpp -I indexes/include -I checker/include
 //   build/release/bin/pmlab verify --library ./libslots.so --hosts 2 --coherence partial --deaths 1
 //
-// WITHOUT_REFRESH, WITHOUT_PUBLISH and REFRESH_BY_SFENCE plant the defects that such code has.
+// WITHOUT_REFRESH, WITHOUT_PUBLISH, REFRESH_BY_SFENCE and WITHOUT_RELEASE plant the defects that such code has.
 #include <pmlab/pibench/tree_api.hpp>
 #include <pmlab/programs/hosts.h>
 
@@ -109,6 +109,11 @@ class shared_slots final : public tree_api {
     if (area == MAP_FAILED) throw std::runtime_error("cannot map the file");
     locks_ = static_cast<lock*>(area);
     buckets_ = reinterpret_cast<bucket*>(static_cast<char*>(area) + coherent_bytes);
+#ifndef WITHOUT_RELEASE
+    // A single host opens it behind a power failure of all: the holders of its locks are gone.
+    if (pmlab_hosts() == 1)
+      for (std::size_t i = 0; i < buckets; ++i) locks_[i].holder.store(0);
+#endif
   }
 
   bool find(const char* key, std::size_t, char* value_out) override {

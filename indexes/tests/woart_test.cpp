@@ -326,6 +326,20 @@ TYPED_TEST(radix_pool, a_damaged_head_root_or_limbo_is_refused) {
   }
 }
 
+TYPED_TEST(radix_pool, a_damaged_limbo_is_reported) {
+  const auto index = TypeParam::index::open(this->pool_);
+  auto& next = reinterpret_cast<std::atomic<std::uint64_t>&>(this->head().limbo.next);
+  EXPECT_TRUE(index.check().ok());
+  for (const std::uint64_t damaged : {std::uint64_t{1}, ~std::uint64_t{0}, std::uint64_t{1} << 40}) {
+    next.store(damaged);
+    const indexes::check_report report = index.check();
+    ASSERT_EQ(report.violations.size(), 1U);
+    EXPECT_TRUE(report.violations.front().starts_with("B1: ")) << report.violations.front();
+    EXPECT_EQ(report.entries, this->model_.size());
+  }
+  next.store(0);
+}
+
 // What the link led to is lost; a search ends with an error, or without an entry; the others are found.
 TYPED_TEST(radix_pool, a_damaged_link_costs_the_entries_below) {
   parts::slot& link = this->first_link();

@@ -69,6 +69,22 @@ class Hosts(OwnIndexTest):
         self.assertIn("death: host ", output)
         self.assertRegex(output, r"lost: \d+ store\(s\) to the line at .*shared_slots\.cpp")
 
+    def test_power_failures_of_all(self):
+        """A library has no word for them, so its rounds have them on request."""
+        self.assertNotIn("crash states", self.verified(self.slots(), "--hosts", "2", *PARTIAL, "--rounds", "50"))
+        output = self.verified(self.slots(), "--hosts", "2", *PARTIAL, "--crashes", "--rounds", "4")
+        self.assertGreater(self.count("crash states", output), 100)
+        lost = r"lost: \d+ store\(s\) of host \d to the line at .*shared_slots\.cpp"
+        for defect, text in (("WITHOUT_RELEASE", r"hangs: no end after"), ("WITHOUT_PUBLISH", lost)):
+            with self.subTest(defect):
+                mode = PARTIAL if defect == "WITHOUT_RELEASE" else ("--coherence", "full")
+                output = self.verified(self.slots(defect), "--hosts", "2", *mode, "--crashes", "--budget", "60",
+                                       "--shrink", "0", status=1)
+                self.assertRegex(output, text)
+                replay = output.split("to reproduce it:\n", 1)[1].split("\n")[0].split()
+                self.assertIn("--crashes", replay)
+                self.verified(*replay[replay.index("--library") + 1:], status=1)
+
     def test_a_lock_in_the_memory_of_one_host_is_none(self):
         self.verified(self.build("table", TABLE), "--hosts", "2", "--coherence", "full", "--budget", "5", status=1)
 

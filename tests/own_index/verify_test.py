@@ -153,6 +153,18 @@ class Verify(OwnIndexTest):
         other = self.build("other", TABLE, "-Dcreate_tree=make_tree")
         self.assert_refused(["create_tree"], "verify", "--library", other)
 
+    def test_a_part_of_a_library_is_refused(self):
+        with open(self.build("table", TABLE, "-DFIXED"), "rb") as f:
+            whole = f.read()
+        # The headers are whole in the last one, and the code is not.
+        for size in (100, len(whole) // 8, len(whole) // 4):
+            path = os.path.join(self.folder, "part.so")
+            with open(path, "wb") as f:
+                f.write(whole[:size])
+            for option in ("--library", "--subject"):
+                with self.subTest(size=size, option=option):
+                    self.assert_refused(["ends before its headers say"], "verify", option, path)
+
 
 if __name__ == "__main__":
     main()

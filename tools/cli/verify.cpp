@@ -252,7 +252,8 @@ command add_verify(CLI::App& program, const arguments& command_line) {
       "--memory-order", r->memory_order,
       "sc | tso: rounds with threads are sequentially consistent, or have x86's store buffers; half of the\n"
       "rounds each if not given");
-  app->add_flag("--crashes", r->crashes, "crash at every store, flush and fence");
+  app->add_flag("--crashes", r->crashes,
+                "crash at every store, flush and fence; with --hosts: all of them lose power, in every round");
   app->add_flag("--performance", r->performance,
                 "count flushes and fences without effect by line of the source, in place of a verdict");
   app->add_flag("--exhaustive", r->exhaustive,
@@ -266,7 +267,8 @@ command add_verify(CLI::App& program, const arguments& command_line) {
       "--kills", r->kills,
       "with --crashes, on a memory that does not write back at opening: first the process alone is killed, and "
       "the next one goes on");
-  app->add_flag("--schedules", r->schedules, "let threads pre-empt each other at any access");
+  app->add_flag("--schedules", r->schedules,
+                "let threads pre-empt each other at any access; with --hosts: no power failures of all");
   add_host_options(*app, r->hosts);
   app->add_flag("--pauses", r->pauses,
                 "suspend threads just before atomic changes and publications, while others change much");
@@ -334,6 +336,7 @@ command add_verify(CLI::App& program, const arguments& command_line) {
       "  pmlab verify --index fast_fair --exhaustive --operations 1000\n"
       "  pmlab verify --index shared_ring --hosts 2 --coherence none --budget 10\n"
       "  pmlab verify --index shared_ring --hosts 3 --coherence none --every-death\n"
+      "  pmlab verify --index shared_ring --hosts 2 --coherence full --crashes\n"
       "  pmlab verify --index fp_tree --seeds 1..6400 --out campaign\n"
       "  pmlab verify --library ./libmine.so --crashes\n"
       "  pmlab verify --library ./libmine.so --all > known; pmlab verify --library ./libmine.so --all --known known\n"

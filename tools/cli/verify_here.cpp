@@ -86,7 +86,9 @@ campaign_options options_of(const verify_request& r) {
   o.round.operations = r.operations != 0 ? r.operations : o.round.threads > 1 ? 60 : 120;
   o.round.keys = r.keys;
   if (r.hosts.hosts != 0) {
-    o.crashes = false;
+    // A replay names the schedule: without --crashes it has none.
+    const bool has_some = neither && !r.schedule_given && !r.hosts.every_death && r.hosts.death.empty();
+    o.crashes = r.crashes || (has_some && !r.hosts.as_is);
     o.schedules = true;
     o.round.threads = r.hosts.hosts * std::max(r.threads, 1U);
     if (r.operations == 0) o.round.operations = r.hosts.every_death ? 12 : 30;
@@ -98,7 +100,7 @@ campaign_options options_of(const verify_request& r) {
   o.round.schedule_seed = r.schedule_given ? r.schedule : 1;
   // A replay names the schedule, and with it the kind of the round.
   o.schedule_follows_seed = !r.schedule_given;
-  o.mixed = !r.schedule_given;
+  o.mixed = r.hosts.hosts != 0 ? !r.crashes : !r.schedule_given;
   o.round.short_dram = r.short_dram;
   o.round.kills = r.kills;
   o.round.pauses = r.pauses;

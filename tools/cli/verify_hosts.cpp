@@ -27,10 +27,11 @@ void check_choice(const char* option, const std::string& given, std::initializer
 
 void check_one_death(const CLI::App& app, const host_request& r) {
   if (r.every_death)
-    refuse_beside(app, {"--deaths", "--death", "--as-is", "--seeds", "--rounds", "--steps", "--all", "--known"},
+    refuse_beside(app,
+                  {"--deaths", "--death", "--as-is", "--seeds", "--rounds", "--steps", "--all", "--known", "--crashes"},
                   "--every-death tries each death of one round, and excludes {}");
   if (app.count("--death") == 0) return;
-  refuse_beside(app, {"--deaths", "--as-is", "--seeds", "--all", "--known"},
+  refuse_beside(app, {"--deaths", "--as-is", "--seeds", "--all", "--known", "--crashes"},
                 "--death is of the replay of a violation, and excludes {}");
   if (app.count("--rounds") == 0)
     throw error("--death is of the replay of a violation, which has --rounds",
@@ -102,8 +103,8 @@ void check_host_options(const CLI::App& app, unsigned threads, unsigned most_thr
   if (r.hosts < 2 || r.hosts > most_hosts)
     throw error(fmt::format("--hosts is {}", r.hosts), fmt::format("give 2 to {}", most_hosts));
   refuse_beside(app,
-                {"--crashes", "--kills", "--exhaustive", "--performance", "--scoreboard", "--io-log", "--program",
-                 "--short-dram", "--joins", "--persistence", "--out"},
+                {"--kills", "--exhaustive", "--performance", "--scoreboard", "--io-log", "--program", "--short-dram",
+                 "--joins", "--persistence", "--out"},
                 "--hosts is about schedules of indexes by name or subject, and excludes {}");
   if (app.count("--search") != 0 && app.get_option("--search")->as<std::string>() == "bounded")
     throw error("--hosts is for random searches", "leave --search bounded out");

@@ -10,7 +10,7 @@ using simulator::coherence;
 using simulator::stale_lines;
 
 // A host more comes at the end of a round.
-static_assert(most_hosts + 1 == simulator::hosts::most);
+static_assert(most_hosts + 1 == simulator::most_hosts);
 static_assert(most_death_choices == simulator::one_death::most_choices);
 static_assert(all_stale_loads == simulator::host_options{}.most_misses);
 

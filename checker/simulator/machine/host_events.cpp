@@ -52,10 +52,12 @@ void machine::put_publication(persistent_memory& m, std::span<const pmlab_change
 // it.
 void machine::meet_other_hosts(std::uintptr_t address, std::size_t bytes) {
   const bool watched = std::exchange(watching_, false);
-  const bool waiting = buffering_ && !current_->stores.empty();
+  const bool buffered = std::exchange(buffering_, false);
+  const bool waiting = buffered && !current_->stores.empty();
   if (waiting) current_->stores.take_out();
   hosts_->before_access(address, bytes, current_->last_caller, current_->invalidations);
   if (waiting) current_->stores.put_in();
+  buffering_ = buffered;
   watching_ = watched;
 }
 

@@ -69,8 +69,7 @@ hosts::shared_line& hosts::open(std::uint32_t line) {
   place_of(line) = static_cast<std::uint32_t>(lines_.size());
   shared_line& l = lines_.back();
   l.number = line;
-  line_words words;
-  std::memcpy(words.data(), memory_.durable() + std::size_t{line} * media::cache_line_bytes, sizeof words);
+  const line_words words = durable_words(line);
   l.versions.begin(words);
   l.copies.resize(options_.hosts);
   for (host_copy& c : l.copies) c.base = c.words = words;
@@ -205,6 +204,16 @@ bool hosts::is_known(std::uintptr_t address, std::size_t bytes) const noexcept {
 
 // ---- stores ----
 
+line_words hosts::durable_words(std::uint32_t line) const noexcept {
+  line_words words;
+  std::memcpy(words.data(), memory_.durable() + std::size_t{line} * media::cache_line_bytes, sizeof words);
+  return words;
+}
+
+void hosts::tell_of_store(std::uint32_t line) {
+  if (memory_.observer() != nullptr && !memory_.is_reserved(line)) memory_.observer()->after_cached_store(line, shown_);
+}
+
 // It may have waited in a store buffer while other hosts stored to the line.
 void hosts::store_coherently(std::uint32_t line, std::uintptr_t address, std::size_t bytes, const void* caller) {
   take_from_holder(line);
@@ -236,6 +245,7 @@ void hosts::stored(std::uintptr_t address, std::size_t bytes, const void* caller
         c.stores.back() = s;
       else
         c.stores.push_back(s);
+      tell_of_store(line);
     }
   });
 }
@@ -256,6 +266,7 @@ void hosts::stored_around(std::uintptr_t address, std::size_t bytes, flush_list&
     for (std::size_t word = first / sizeof(std::uint64_t); word * sizeof(std::uint64_t) < end; ++word) {
       c.words[word] = memory_words(line)[word];
       c.around.push_back({static_cast<std::uint32_t>(word), mask_of(word, first, end), c.words[word], caller});
+      tell_of_store(line);
     }
     by.push_back({line, c.dropped});
     if (leaves_by_chance(2)) arrive(l, shown_);
@@ -299,23 +310,29 @@ void hosts::fenced(flush_list& by) {
   memory_.fenced(by);
 }
 
+line_words hosts::written_back(const host_copy& copy, std::size_t stores) noexcept {
+  line_words words = copy.base;
+  for (std::size_t i = 0; i < stores; ++i) words[copy.stores[i].word] = copy.stores[i].value;
+  return words;
+}
+
+bool hosts::is_clobber(const host_copy& copy, std::size_t stores, const line_words& newest) noexcept {
+  std::array<bool, words_per_line> own{};
+  for (std::size_t i = 0; i < stores; ++i) own[copy.stores[i].word] = true;
+  for (std::size_t w = 0; w < words_per_line; ++w)
+    if (!own[w] && copy.base[w] != newest[w]) return true;
+  return false;
+}
+
 // The first `stores` stores of a dirty copy go to the device, and with them the rest of its 64 bytes.
 void hosts::write_back(shared_line& line, unsigned host, std::size_t stores) {
   host_copy& c = line.copies[host];
   const std::size_t count = std::min(stores, c.stores.size());
   if (count == 0) return;
-  line_words words = c.base;
-  std::array<bool, words_per_line> own{};
-  for (std::size_t i = 0; i < count; ++i) {
-    words[c.stores[i].word] = c.stores[i].value;
-    own[c.stores[i].word] = true;
-  }
+  const line_words words = written_back(c, count);
   const void* const caller = c.stores[count - 1].caller;
-  const line_words& newest = line.versions.newest().words;
-  bool clobbers = false;
-  for (std::size_t w = 0; w < words_per_line; ++w) clobbers = clobbers || (!own[w] && words[w] != newest[w]);
   ++counts_.write_backs;
-  counts_.clobbers += clobbers ? 1 : 0;
+  counts_.clobbers += is_clobber(c, count, line.versions.newest().words) ? 1 : 0;
   c.stores.erase(c.stores.begin(), c.stores.begin() + static_cast<std::ptrdiff_t>(count));
   c.dropped += static_cast<std::uint32_t>(count);
   // What the host sees stays the same: its words are the base and the stores that are left.
@@ -389,8 +406,7 @@ void hosts::before_publication(std::uintptr_t address) {
 void hosts::after_publication(std::uintptr_t address, const void* caller) {
   if (is_coherent(address)) return;
   shared_line& l = open(line_of(address));
-  line_words words;
-  std::memcpy(words.data(), memory_.durable() + std::size_t{l.number} * media::cache_line_bytes, sizeof words);
+  const line_words words = durable_words(l.number);
   if (words == l.versions.newest().words) return;
   add_version(l, words, shown_, caller);
   take(l, shown_, l.versions.newest().number);
@@ -513,8 +529,12 @@ void hosts::die(const void* caller) {
   dooms_[shown_] = {};
   count_choices();
   host_death death{.host = shown_, .caller = caller, .lost = {}};
+  // A power failure in the middle of it leaves nothing else than one before it.
+  persistence_observer* const observer = memory_.observer();
+  memory_.observe(nullptr);
   for (shared_line& l : lines_) lose_copy(l, death);
   lose_coherent_stores(death);
+  memory_.observe(observer);
   ++counts_.deaths;
   for (const lost_stores& l : death.lost) counts_.lost_stores += l.count;
   deaths_.push_back(std::move(death));

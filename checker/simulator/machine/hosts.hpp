@@ -16,6 +16,8 @@
 //
 // A host dies before one of its accesses to the memory: of each of its dirty lines, independently of the others, the
 // device gets the first stores and never the rest. The others learn of it some time later, and never falsely.
+//
+// A power failure of all hosts at once leaves what so many deaths would leave (power_failure.cpp).
 #pragma once
 
 #include "checker/simulator/machine/line_versions.hpp"
@@ -27,10 +29,13 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace pmlab::simulator {
+
+inline constexpr unsigned most_hosts = 9;  // 8, and one that comes when they are done
 
 enum class coherence : std::uint8_t {
   full,     // all lines are coherent
@@ -55,7 +60,7 @@ struct one_death {
 };
 
 struct host_options {
-  unsigned hosts = 2;  // at most `hosts::most`
+  unsigned hosts = 2;  // at most `most_hosts`
   simulator::coherence coherence = simulator::coherence::full;
   std::size_t coherent_bytes = std::size_t{64} << 10;  // for `partial`: whole lines from the start of the memory
   stale_lines stale = stale_lines::any;
@@ -100,11 +105,11 @@ struct host_counts {
   std::uint64_t deaths = 0;
   std::uint64_t lost_stores = 0;  // stores that deaths lost
   // Counts of a search of every death:
-  std::array<std::uint64_t, 9> events{};  // by host, where none dies
-  std::uint64_t tried = 0;                // events before which a host died with each choice
-  std::uint64_t divided = 0;              // those of them that had more choices than were tried
-  std::uint64_t differing = 0;            // rounds that were not as the one before them up to the death
-  std::uint64_t choices = 0;              // the most that a death had
+  std::array<std::uint64_t, most_hosts> events{};  // by host, where none dies
+  std::uint64_t tried = 0;                         // events before which a host died with each choice
+  std::uint64_t divided = 0;                       // those of them that had more choices than were tried
+  std::uint64_t differing = 0;                     // rounds that were not as the one before them up to the death
+  std::uint64_t choices = 0;                       // the most that a death had
 
   host_counts& operator+=(const host_counts& other) noexcept {
     stale_loads += other.stale_loads;
@@ -149,14 +154,22 @@ struct host_death {
   std::vector<lost_stores> lost;
 };
 
+// Stores of a host to a line that is not coherent, which the device has not got: those of a dirty copy, of which a
+// power failure of all hosts keeps the first ones; or a non-temporal store, which it keeps or not.
+struct cached_stores {
+  std::uint32_t line = 0;
+  unsigned host = 0;
+  std::uint32_t count = 0;
+  bool is_around = false;   // non-temporal
+  std::uint32_t place = 0;  // a non-temporal store's, among those of its host to the line
+};
+
 // What the hosts of one run see. Thread safety: none; fibers share one kernel thread. Addresses are those of the
 // memory.
 class hosts {
  public:
-  static constexpr unsigned most = 9;  // 8, and one that comes when they are done
-
-  // REQUIRES: 1 <= options.hosts <= most, coherent_bytes a multiple of a line; no store of the memory is unpersisted.
-  // `memory` outlives this.
+  // REQUIRES: 1 <= options.hosts <= most_hosts, coherent_bytes a multiple of a line; no store of the memory is
+  // unpersisted. `memory` outlives this.
   hosts(persistent_memory& memory, const host_options& options);
 
   [[nodiscard]] unsigned count() const noexcept { return options_.hosts; }
@@ -231,6 +244,33 @@ class hosts {
   // Called at each death with the host.
   std::function<void(unsigned)> on_death;
 
+  // ---- a power failure of all (power_failure.cpp) ----
+
+  using kept_stores = std::span<const std::uint32_t>;
+  // All that it may keep or lose beside the stores that the memory logs, now. Places of one line are neighbours. Lines
+  // of reserved blocks are not among them.
+  void find_cached(std::vector<cached_stores>& places) const;
+  // Calls visit(line, words) with the content of each line of which something is kept: kept[i] stores of places[i].
+  template <class Visit>
+  void for_each_kept_line(std::span<const cached_stores> places, kept_stores kept, Visit&& visit) const {
+    for (std::size_t from = 0, end = 0; from < places.size(); from = end) {
+      bool any = false;
+      for (end = from; end < places.size() && places[end].line == places[from].line; ++end) any = any || kept[end] != 0;
+      if (any) visit(places[from].line, content_of(places.subspan(from, end - from), kept.subspan(from, end - from)));
+    }
+  }
+  // Each line whose versions differ has its durable content in memory, or what is kept of it. No host goes on.
+  void crash(std::span<const cached_stores> places, kept_stores kept) const;
+  // The place of the first store of `place` that is lost if so many are kept.
+  [[nodiscard]] const void* first_lost(const cached_stores& place, std::uint32_t kept) const noexcept;
+  // A line of text for each write-back among what is kept that puts old words over newer ones; code addresses in
+  // braces.
+  [[nodiscard]] std::string clobbers(std::span<const cached_stores> places, kept_stores kept) const;
+  // The host whose stores to this coherent line the memory logs.
+  [[nodiscard]] unsigned holder(std::uint32_t line) const noexcept {
+    return holder_of(line) == 0 ? 0 : holder_of(line) - 1U;
+  }
+
  private:
   struct around_store {
     std::uint32_t word;
@@ -282,6 +322,14 @@ class hosts {
   [[nodiscard]] std::uint16_t& loaders_of(std::uint32_t line) const noexcept {
     return reinterpret_cast<std::uint16_t*>(loaders_.start())[line];
   }
+  // The 64 bytes of a write-back of the copy's first stores.
+  [[nodiscard]] static line_words written_back(const host_copy& copy, std::size_t stores) noexcept;
+  // Whether it puts old words over newer ones.
+  [[nodiscard]] static bool is_clobber(const host_copy& copy, std::size_t stores, const line_words& newest) noexcept;
+  // What is on the device of the places' line if so many are kept of each.
+  [[nodiscard]] line_words content_of(std::span<const cached_stores> places, kept_stores kept) const;
+  [[nodiscard]] line_words durable_words(std::uint32_t line) const noexcept;
+  void tell_of_store(std::uint32_t line);
   shared_line& open(std::uint32_t line);
   void take_from_holder(std::uint32_t line);
   void store_coherently(std::uint32_t line, std::uintptr_t address, std::size_t bytes, const void* caller);
@@ -316,14 +364,14 @@ class hosts {
   std::uint64_t one_in_writes_back_ = 0;
   host_counts counts_;
   missed_store last_miss_;
-  std::uint64_t events_ = 0;                     // in all hosts
-  std::array<std::uint64_t, most> events_of_{};  // by host
-  std::array<doomed, most> dooms_{};             // by host
+  std::uint64_t events_ = 0;                           // in all hosts
+  std::array<std::uint64_t, most_hosts> events_of_{};  // by host
+  std::array<doomed, most_hosts> dooms_{};             // by host
   std::uint64_t choices_ = 1;
   std::uint64_t choice_ = 0;   // remainder of the planned choice, behind those of earlier lines
   std::uint64_t sampled_ = 0;  // where the choices are too many: state of what draws them
   // By host, and by the one that looks: at this many events; 0: it is alive.
-  std::array<std::array<std::uint64_t, most>, most> known_dead_at_{};
+  std::array<std::array<std::uint64_t, most_hosts>, most_hosts> known_dead_at_{};
   std::vector<host_death> deaths_;
 };
 

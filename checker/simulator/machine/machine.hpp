@@ -256,7 +256,7 @@ class machine {
   void move_to_host(unsigned host);
   // The current fiber was the last that works on its host, which may die now.
   void host_ends();
-  [[nodiscard]] unsigned host() const noexcept { return running_ ? current_->host : 0; }
+  [[nodiscard]] unsigned host() const noexcept { return hosts_ != nullptr ? current_->host : 0; }
   // As the current host knows it. With one host: true.
   [[nodiscard]] bool seems_alive(unsigned host) noexcept { return hosts_ == nullptr || hosts_->seems_alive(host); }
   // Null: the run has one host.

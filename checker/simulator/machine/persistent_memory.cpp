@@ -289,6 +289,14 @@ std::uint64_t persistent_memory::hash_with(std::uint64_t hash, const unpersisted
   return hash;
 }
 
+std::uint64_t persistent_memory::hash_with(std::uint64_t hash, std::uint32_t line,
+                                           const std::array<std::uint64_t, words_per_line>& words) const noexcept {
+  for (std::uint32_t w = 0; w < words_per_line; ++w)
+    if (words[w] != durable_words(line)[w])
+      hash ^= hash_of(line, w, durable_words(line)[w]) ^ hash_of(line, w, words[w]);
+  return hash;
+}
+
 void persistent_memory::write_image(std::byte* target, std::span<const std::uint32_t> choice) const noexcept {
   std::memcpy(target, durable_.start(), used_);
   for (std::size_t i = 0; i < choice.size(); ++i) {

@@ -66,6 +66,8 @@ class persistence_observer {
   virtual ~persistence_observer() = default;
   virtual void after_store(const unpersisted_line& line) = 0;  // its last store is new
   virtual void after_fence() = 0;                              // or a publication: something became durable
+  // One of several hosts has stored to this line, which is not coherent: the store is in its cache (hosts.hpp).
+  virtual void after_cached_store(std::uint32_t /*line*/, unsigned /*host*/) {}
   // The changes of a publication are durable, and stores of before to their lines are not.
   virtual void amid_publication() { after_fence(); }
   // Something may become durable, or another block live, this moment: the states of before are the last of their kind.
@@ -96,6 +98,7 @@ class persistent_memory {
   }
 
   void observe(persistence_observer* observer) noexcept { observer_ = observer; }
+  [[nodiscard]] persistence_observer* observer() const noexcept { return observer_; }
   // Every later change of durable content adds its line to `lines`, some twice; null: no more.
   void note_durable_lines(std::vector<std::uint32_t>* lines) noexcept { durable_lines_ = lines; }
   // Off, as at first: of a word that is written again and again without a flush, only the last value is a state.
@@ -121,8 +124,9 @@ class persistent_memory {
   // memory has no others.
   void lose_stores(std::uint32_t line, std::size_t kept);
 
-  // Lines of reserved blocks are not among them: before a publication keeps the block, its content after a crash is
-  // free space.
+  // In a reserved block: before a publication keeps it, its content after a crash is free space.
+  [[nodiscard]] bool is_reserved(std::uint32_t line) const noexcept { return state_of(line) == line_state::reserved; }
+  // Lines of reserved blocks are not among them.
   [[nodiscard]] const std::vector<std::uint32_t>& unpersisted() const noexcept { return unpersisted_; }
   [[nodiscard]] const unpersisted_line& log(std::uint32_t id) const noexcept { return logs_[id]; }
   // Log of a line (by its number), or nullptr if all of it is durable.
@@ -137,6 +141,9 @@ class persistent_memory {
   // The hash after the first `stores` unpersisted stores of a line are durable as well.
   [[nodiscard]] std::uint64_t hash_with(std::uint64_t hash, const unpersisted_line& line,
                                         std::size_t stores) const noexcept;
+  // The hash after the line has this content. REQUIRES: no store of it is logged.
+  [[nodiscard]] std::uint64_t hash_with(std::uint64_t hash, std::uint32_t line,
+                                        const std::array<std::uint64_t, words_per_line>& words) const noexcept;
 
   [[nodiscard]] std::size_t used_bytes() const noexcept { return used_; }
   [[nodiscard]] const std::byte* durable() const noexcept { return durable_.start(); }

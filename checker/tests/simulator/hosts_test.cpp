@@ -13,7 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -70,16 +72,80 @@ struct seen {
   outcome_set device;   // the first two words of x's line at the end
   host_counts counts;   // those of the last seed
   std::string story;    // its, too
+  // What power failures of all hosts leave: the first two words of x's line, and that of y.
+  outcome_set failures;
+  outcome_set clobbers;  // those that put old words over newer ones, with the first words of the report
+};
+
+// At every event of a run: all that a power failure may leave.
+class power_failures final : public persistence_observer {
+ public:
+  power_failures(persistent_memory& memory, const hosts& all, seen& found)
+      : memory_(memory), all_(all), found_(found) {}
+  void after_store(const unpersisted_line& /*line*/) override { collect(); }
+  void after_fence() override { collect(); }
+  void after_cached_store(std::uint32_t line, unsigned host) override {
+    collect();
+    EXPECT_TRUE(std::any_of(places_.begin(), places_.end(),
+                            [&](const cached_stores& p) { return p.line == line && p.host == host; }));
+  }
+
+ private:
+  void collect() {
+    all_.find_cached(places_);
+    std::vector<std::uint32_t> most;
+    for (const std::uint32_t id : memory_.unpersisted())
+      most.push_back(static_cast<std::uint32_t>(memory_.log(id).stores.size()));
+    const std::size_t logged = most.size();
+    for (const cached_stores& p : places_) most.push_back(p.count);
+    std::vector<std::uint32_t> kept(most.size());
+    for (bool more = true; more;) {
+      look_at(std::span<const std::uint32_t>(kept).first(logged), std::span<const std::uint32_t>(kept).subspan(logged));
+      std::size_t digit = 0;
+      for (; digit < kept.size() && kept[digit] == most[digit]; ++digit) kept[digit] = 0;
+      more = digit < kept.size();
+      if (more) ++kept[digit];
+    }
+  }
+  void look_at(std::span<const std::uint32_t> logged, std::span<const std::uint32_t> cached) {
+    std::vector<std::byte> image(memory_.used_bytes());
+    memory_.write_image(image.data(), logged);
+    std::uint64_t hash = memory_.durable_hash();
+    all_.for_each_kept_line(places_, cached, [&](std::uint32_t line, const line_words& words) {
+      std::memcpy(image.data() + std::size_t{line} * media::cache_line_bytes, words.data(), sizeof words);
+      hash = memory_.hash_with(hash, line, words);
+    });
+    std::uint64_t x[2], y;
+    std::memcpy(x, image.data() + x_at, sizeof x);
+    std::memcpy(&y, image.data() + y_at, sizeof y);
+    const std::string content = std::to_string(x[0]) + std::to_string(x[1]) + std::to_string(y);
+    found_.failures.insert(content);
+    if (const std::string text = all_.clobbers(places_, cached); !text.empty())
+      found_.clobbers.insert(content + text.substr(0, text.find("'s")));
+    if (logged.empty()) {
+      EXPECT_EQ(hashes_.emplace(content, hash).first->second, hash) << content;
+    }
+  }
+
+  persistent_memory& memory_;
+  const hosts& all_;
+  seen& found_;
+  std::vector<cached_stores> places_;
+  std::map<std::string, std::uint64_t> hashes_;  // by content: equal ones have equal hashes
 };
 
 // Thread t runs on host t.
-seen run_one(std::uint64_t seed, order how, host_options options, const std::vector<code>& threads) {
+seen run_one(std::uint64_t seed, order how, host_options options, const std::vector<code>& threads,
+             bool power_fails = false) {
   seen found;
   persistent_memory memory(1 << 16);
   memory.cover_all();
+  memory.use_up_to(y_at + media::cache_line_bytes);
   options.hosts = static_cast<unsigned>(threads.size());
   options.seed = seed;
   hosts all(memory, options);
+  power_failures failures(memory, all, found);
+  if (power_fails) memory.observe(&failures);
   verify::random_schedule who(seed);
   machine_options run;
   run.who = &who;
@@ -106,6 +172,7 @@ seen run_one(std::uint64_t seed, order how, host_options options, const std::vec
   }
   m.watch(false);
   m.end();
+  memory.observe(nullptr);
   std::uint64_t line[2];
   std::memcpy(line, memory.durable() + x_at, sizeof line);
   found.device.insert(std::to_string(line[0]) + std::to_string(line[1]));
@@ -114,15 +181,21 @@ seen run_one(std::uint64_t seed, order how, host_options options, const std::vec
   return found;
 }
 
-seen run(const host_options& options, order how, const std::vector<code>& threads) {
+seen run(const host_options& options, order how, const std::vector<code>& threads, bool power_fails = false) {
   seen all;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-    seen one = run_one(seed, how, options, threads);
+    seen one = run_one(seed, how, options, threads, power_fails);
     all.results.merge(one.results);
     all.device.merge(one.device);
+    all.failures.merge(one.failures);
+    all.clobbers.merge(one.clobbers);
     all.counts = one.counts;
   }
   return all;
+}
+
+seen run_with_failures(coherence mode, order how, const std::vector<code>& threads) {
+  return run({.coherence = mode}, how, threads, true);
 }
 
 host_options with(coherence mode) { return {.coherence = mode}; }
@@ -479,6 +552,91 @@ TEST(hosts, what_was_published_outlives_its_host_and_what_was_not_may_be_lost) {
     EXPECT_EQ(run(with(mode), order::sc, {publishes, wait_for_death}).device, (outcome_set{"10", "11"}));
     EXPECT_EQ(run(with(mode), order::sc, {around, wait_for_death}).device, (outcome_set{"10"}));
   }
+}
+
+// ---- power failures of all ----
+
+TEST(hosts, a_power_failure_keeps_the_first_stores_of_each_dirty_line) {
+  const code stores = [](words& w) {
+    store(w.x);
+    store(second_word(w));
+    store(w.y);
+  };
+  // The second host does nothing.
+  for (const coherence mode : {coherence::full, coherence::none})
+    for (const order how : orders)
+      EXPECT_EQ(run_with_failures(mode, how, {stores, [](words&) {}}).failures,
+                (outcome_set{"000", "001", "100", "101", "110", "111"}));
+}
+
+TEST(hosts, what_was_published_outlives_a_power_failure) {
+  const code data_then_flag = [](words& w) {
+    publish(w.x);
+    store(w.y);
+  };
+  // A clwb alone promises nothing.
+  const code not_fenced = [](words& w) {
+    store(w.x);
+    clwb(w.x);
+    store(w.y);
+  };
+  const code by_the_device = [](words& w) {
+    std::uint64_t expected = 0;
+    simulated().device_compare_exchange(atomic(w.x), expected, 1);
+    store(w.y);
+  };
+  const code idle = [](words&) {};
+  for (const coherence mode : {coherence::full, coherence::none})
+    for (const order how : orders) {
+      EXPECT_EQ(run_with_failures(mode, how, {data_then_flag, idle}).failures, (outcome_set{"000", "100", "101"}));
+      EXPECT_EQ(run_with_failures(mode, how, {not_fenced, idle}).failures, (outcome_set{"000", "001", "100", "101"}));
+      outcome_set exchanged = run_with_failures(mode, how, {by_the_device, idle}).failures;
+      exchanged.erase("000");  // some earlier moments are reported, too
+      EXPECT_EQ(exchanged, (outcome_set{"100", "101"}));
+    }
+}
+
+// Two hosts have the line in their caches: the later write-back is whole. Where it is coherent, the second store
+// takes the first one along.
+TEST(hosts, a_power_failure_keeps_the_copy_of_one_host) {
+  const code first = [](words& w) { store(w.x); };
+  const code second = [](words& w) { store(second_word(w), 2); };
+  for (const order how : orders) {
+    const seen apart = run_with_failures(coherence::none, how, {first, second});
+    // "120": one was written back before the other one loaded the line.
+    EXPECT_EQ(apart.failures, (outcome_set{"000", "020", "100", "120"}));
+    EXPECT_EQ(apart.clobbers, (outcome_set{"020\n  clobber: host 1", "100\n  clobber: host 0"}));
+    const seen shared = run_with_failures(coherence::full, how, {first, second});
+    EXPECT_EQ(shared.failures, (outcome_set{"000", "020", "100", "120"}));
+    EXPECT_EQ(shared.clobbers, outcome_set{});
+  }
+}
+
+TEST(hosts, non_temporal_stores_without_a_fence_are_kept_or_not) {
+  const code around = [](words& w) {
+    store_around(w.x, 1);
+    store_around(second_word(w), 1);
+    store(w.y);
+  };
+  const code fenced = [](words& w) {
+    store_around(w.x, 1);
+    sfence();
+    store(w.y);
+  };
+  const code idle = [](words&) {};
+  EXPECT_EQ(run_with_failures(coherence::none, order::sc, {around, idle}).failures,
+            (outcome_set{"000", "001", "010", "011", "100", "101", "110", "111"}));
+  EXPECT_EQ(run_with_failures(coherence::none, order::sc, {fenced, idle}).failures, (outcome_set{"000", "100", "101"}));
+}
+
+// What a host has loaded of another one's copy is on the device where the line is coherent.
+TEST(hosts, what_another_host_has_seen_of_a_coherent_line_outlives_a_power_failure) {
+  const code writes = [](words& w) { store(w.x); };
+  const code copies = [](words& w) {
+    if (load(w.x) != 0) publish(w.y);
+  };
+  for (const order how : orders)
+    EXPECT_EQ(run_with_failures(coherence::full, how, {writes, copies}).failures, (outcome_set{"000", "100", "101"}));
 }
 
 TEST(hosts, no_host_is_held_for_dead_that_lives) {

@@ -37,6 +37,11 @@ void host_runner::set_machine(simulator::machine_options& how) {
   plan_deaths();
 }
 
+simulator::persistence_observer& host_runner::begin_explorer(const crash_options& how) {
+  explorer().use(*hosts_);
+  return index_runner::begin_explorer(how);
+}
+
 // In half of the rounds that may have deaths. The operation is chosen by what it is, so it stays the same when others
 // are left out.
 void host_runner::plan_deaths() {
@@ -170,12 +175,21 @@ void host_runner::note_death() {
   counts_.hosts.divided += choices > most ? 1 : 0;
 }
 
+bool has_power_failures(std::uint64_t seed) noexcept {
+  constexpr std::uint64_t one_in = 4, salt = 0x9e37;
+  return mix_bits(seed ^ salt << 32) % one_in == 0;
+}
+
 round_options host_round_of(round_options round) {
-  round.crashes = false;
   // Hosts collide if there are few keys.
   if (round.seed / 2 % 2 == 0) round.keys = std::min<std::size_t>(round.keys, 5);
   round.pauses = round.pauses || round.seed % 4 == 1;
   round.filled = mix_bits(round.seed) % 3 == 0;
+  // Crashes of many schedules, rather than many crashes of one.
+  round.crash.points_one_in = 15;
+  round.crash.states_per_promise = 2;
+  round.crash.states_per_point = 5;
+  round.crash.crash_recovery_one_in = 500;
   return round;
 }
 

@@ -3,6 +3,7 @@
 //   host 0     makes the index; the others join it, each with its own copy of the code and its own instance
 //   threads    host after host in turn; the history of all is one, and is to be linearizable
 //   deaths     a host dies in the middle of an operation, and the others go on
+//   crashes    of all hosts at once, at some of their stores, fences and answers: a single host opens the memory
 //   the end    each host that lives checks the index and lists its entries, and so does a host that has just started
 #pragma once
 
@@ -24,6 +25,7 @@ class host_runner final : public index_runner {
 
  private:
   void set_machine(simulator::machine_options& how) override;
+  simulator::persistence_observer& begin_explorer(const crash_options& how) override;
   void begin_phase() override;
   void before_thread(unsigned thread) override;
   void thread_ends(unsigned thread) override;
@@ -55,6 +57,8 @@ class host_runner final : public index_runner {
   std::vector<std::unique_ptr<target>> others_;  // the index as it is open on them, from host 1 on
 };
 
+// Where not all rounds have crashes, those of this seed have them: they take as long as many others.
+[[nodiscard]] bool has_power_failures(std::uint64_t seed) noexcept;
 // The form of a round on several hosts, by its seed.
 [[nodiscard]] round_options host_round_of(round_options round);
 

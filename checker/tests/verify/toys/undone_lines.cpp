@@ -33,6 +33,7 @@ class undone_lines {
   static constexpr std::string_view layout_name = "undone_lines";
   static constexpr std::uint64_t layout_version = 1;
   static constexpr bool shared_by_hosts = true;
+  static constexpr bool survives_power_failure = true;
   static constexpr bool is_bounded = true;
 
   static undone_lines open(Medium& medium, std::string_view name = layout_name) { return undone_lines(medium, name); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/shared_object.hpp>
 #include <pmlab/pibench/tree_api.hpp>
 
 #include <filesystem>
@@ -18,11 +19,12 @@ namespace pmlab::pibench {
 // Thread safety: `create` may be called by several threads if the library allows that.
 class library {
  public:
-  // Throws pmlab::error: no such file, not a library, no create_tree in it.
+  // Throws pmlab::error: no such file, not a library or a part of one, no create_tree in it.
   explicit library(const std::string& path) : library(path, path) {}
   // The same. `name`: what messages about its trees call it.
   library(const std::string& path, std::string name) : name_(std::move(name)) {
     if (!std::filesystem::exists(path)) throw error("there is no library " + path, "check the path");
+    check_not_cut_off(path);
     // Without a slash the loader would look in its own folders.
     void* const handle = ::dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {

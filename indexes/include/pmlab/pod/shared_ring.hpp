@@ -51,6 +51,8 @@ class shared_ring {
   static constexpr std::uint64_t layout_version = 1;              // version of its bytes in the medium
   // Several hosts may open it.
   static constexpr bool shared_by_hosts = true;
+  // A single host opens what a power failure of all has left.
+  static constexpr bool survives_power_failure = true;
   // It may answer `full` while the medium has space.
   static constexpr bool is_bounded = true;
 

@@ -126,10 +126,17 @@ class limbo {
     return result;
   }
 
-  // Checks B3. REQUIRES: no writer.
+  // Checks B3, and that the list of blocks can be followed. REQUIRES: no writer.
   void check(check_report& report) const {
+    std::vector<limbo_block*> blocks;
+    try {
+      blocks = found_blocks();
+    } catch (const error&) {
+      report.add("B1: the list of the limbo's blocks leads where no block is, or back");
+      return;
+    }
     std::size_t waiting = 0;
-    for (const limbo_block* const b : found_blocks())
+    for (const limbo_block* const b : blocks)
       for (const auto& word : b->waiting) waiting += word.load(std::memory_order_acquire) != 0 ? 1 : 0;
     if (free_.size() + waiting != words_) report.add("B3: a word of the limbo has no node and is not free");
   }
