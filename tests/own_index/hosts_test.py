@@ -105,7 +105,7 @@ class Hosts(OwnIndexTest):
             self.assertEqual(subprocess.run([program], check=False, timeout=60).returncode, 0)
 
     def test_bad_input(self):
-        self.assert_refused(["--hosts", "--crashes"], "verify", "--library", self.slots(), "--hosts", "2", "--crashes")
+        self.assert_refused(["--hosts", "--joins"], "verify", "--library", self.slots(), "--hosts", "2", "--joins")
 
 
 if __name__ == "__main__":
