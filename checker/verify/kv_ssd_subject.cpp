@@ -132,9 +132,9 @@ class kv_ssd {
   }
   // Gets that are under way together.
   void find_together(std::span<const std::uint64_t> keys, std::span<std::optional<std::uint64_t>> values) const {
-    queue q(device_, 4);
     std::vector<std::string> names;
     for (const std::uint64_t key : keys) names.push_back(name(key));
+    queue q(device_, 4);  // its end waits for gets, which use the names
     std::array<stores::kv_completion, 4> done;
     for (std::size_t started = 0, ended = 0; ended < keys.size();) {
       while (started < keys.size() && q.get(names[started], started)) ++started;
