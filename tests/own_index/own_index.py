@@ -18,6 +18,7 @@ FAULTY = os.path.join(ROOT, "tests", "own_index", "faulty.cpp")
 
 class OwnIndexTest(unittest.TestCase):
     """Has a folder of its own, removed afterwards."""
+    made = {}  # by the path of a library: what it was made of
 
     @classmethod
     def setUpClass(cls):
@@ -26,8 +27,9 @@ class OwnIndexTest(unittest.TestCase):
         cls.folder = folder.name
 
     def build(self, name, source, *flags, compiler=os.path.join(ROOT, "scripts", "pmlab-c++")):
-        """The path of libNAME.so."""
+        """The path of libNAME.so, which is made once."""
         path = os.path.join(self.folder, f"lib{name}.so")
+        self.assertEqual(self.made.setdefault(path, (source, flags)), (source, flags), "another one has this name")
         if not os.path.exists(path):
             command = [compiler, "-std=c++17", "-O2", "-fPIC", "-shared", "-o", path, source, "-I", INCLUDE, *flags]
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

@@ -154,7 +154,7 @@ class Verify(OwnIndexTest):
         self.assert_refused(["create_tree"], "verify", "--library", other)
 
     def test_a_part_of_a_library_is_refused(self):
-        with open(self.build("table", TABLE, "-DFIXED"), "rb") as f:
+        with open(self.build("fixed", TABLE, "-DFIXED"), "rb") as f:
             whole = f.read()
         # The headers are whole in the last one, and the code is not.
         for size in (100, len(whole) // 8, len(whole) // 4):
