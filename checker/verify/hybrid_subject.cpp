@@ -1,10 +1,13 @@
 // hybrid(hash=...,tree=...,...) under verification: built by pmlab_simulate, over any two subjects' instrumented
 // halves.
 //
-// Options that are not given are small, so that short histories fill queues, share stripes and switch modes. A hybrid
+// Options that are not given are small, so that short histories fill queues, share stripes and switch modes. In a
+// quarter of the rounds the queues are long, so that an updater takes many changes of the same keys at once. A hybrid
 // whose primary is the tree rebuilds its hash repeatedly, while the operations run.
 #include "checker/verify/index_of_target.hpp"
 #include "checker/verify/register_subject.hpp"
+#include "checker/verify/seed_of_round.hpp"
+#include <pmlab/base/hash.hpp>
 #include <pmlab/hybrid/hybrid_index.hpp>
 #include <pmlab/hybrid/specification.hpp>
 
@@ -30,8 +33,10 @@ hybrid::description small_description(const spec& given) {
                 "write hybrid(hash=INDEX@pmem,tree=INDEX@dram), or the other way round");
   if (!given.option("stripes")) d.how.stripes = 4;
   if (!given.option("queues")) d.how.queues = 2;
-  if (!given.option("queue")) d.how.queue = 4;
-  if (!given.option("batch")) d.how.batch = 3;
+  // A sort of up to 16 changes is stable, whichever it is.
+  const bool is_long = mix_bits(pmlab_verify_seed_of_round()) % 4 == 0;
+  if (!given.option("queue")) d.how.queue = is_long ? 64 : 4;
+  if (!given.option("batch")) d.how.batch = is_long ? 32 : 3;
   if (!given.option("rebuilders")) d.how.rebuilders = 1;
   d.how.rest = std::chrono::microseconds(0);
   d.how.window = 6;

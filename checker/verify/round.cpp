@@ -3,6 +3,7 @@
 #include "checker/verify/complete_explorer.hpp"
 #include "checker/verify/crashed_process.hpp"
 #include "checker/verify/reached_code.hpp"
+#include "checker/verify/seed_of_round.hpp"
 #include <pmlab/base/hash.hpp>
 #include <pmlab/base/random.hpp>
 
@@ -30,6 +31,7 @@ index_runner::~index_runner() = default;
 // ---- the plan ----
 
 std::string index_runner::plan() {
+  set_seed_of_round(options_->seed);
   complete_.reset();
   go_on_from(nullptr);
   const simulator::heap* const dram = simulator::the_machine().dram();

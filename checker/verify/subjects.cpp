@@ -3,6 +3,7 @@
 #include "checker/verify/library_copy.hpp"
 #include "checker/verify/prefix.hpp"
 #include "checker/verify/register_subject.hpp"
+#include "checker/verify/seed_of_round.hpp"
 #include "checker/verify/silent_stdout.hpp"
 #include "checker/verify/volume.hpp"
 #include <pmlab/base/error.hpp>
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <memory>
@@ -31,6 +33,8 @@ std::deque<subject>& all() {
   static std::deque<subject> subjects;
   return subjects;
 }
+
+std::uint64_t seed_of_round = 0;
 
 std::deque<combination>& combinations() {
   static std::deque<combination> known;
@@ -178,6 +182,8 @@ std::vector<std::string> own_names() {
 
 }  // namespace
 
+void set_seed_of_round(std::uint64_t seed) { seed_of_round = seed; }
+
 std::string load_subject(const std::string& path) {
   load_object(path);
   const std::string name = last_registered().subject;
@@ -278,6 +284,8 @@ extern "C" void pmlab_verify_register(const pmlab::verify::subject* part) {
   if (known->open_image_on_drives == nullptr || part->is_mutant)
     known->open_image_on_drives = part->open_image_on_drives;
 }
+
+extern "C" std::uint64_t pmlab_verify_seed_of_round() { return pmlab::verify::seed_of_round; }
 
 extern "C" void pmlab_verify_register_combination(const pmlab::verify::combination* made) {
   using namespace pmlab::verify;
