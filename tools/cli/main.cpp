@@ -78,8 +78,9 @@ int run(const arguments& typed) {
 // Output may still be in a buffer: a full device is detected here at the latest.
 int end(int status) {
   std::cout.flush();
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return status;
-  const int number = errno;
+  const bool is_flushed = std::fflush(stdout) == 0;
+  const int number = is_flushed ? 0 : errno;  // where an earlier write has failed, its reason is not known any more
+  if (is_flushed && std::ferror(stdout) == 0 && std::cout.good()) return status;
   complain(fmt::format("cannot write to standard output{}{}; give it a file, a pipe or a terminal with room",
                        number == 0 ? "" : ": ", number == 0 ? "" : std::strerror(number)));
   return status == success ? failure : status;

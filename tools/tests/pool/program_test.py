@@ -132,6 +132,17 @@ class Pool(ProgramTest):
                 for name in ("p", "new", "entries.txt"):
                     os.remove(self.file(name))
 
+    def test_load_into_an_index_over_another_one(self):
+        """Only its part in the pool would be made."""
+        for header, options in (("cceh", ["--index", "strings(cceh)"]), ("cceh", ["--index", "cache(fast_fair)"]),
+                                ("strings(cceh)", [])):
+            with self.subTest(header=header, options=options):
+                with open(self.file("text"), "w", encoding="utf-8") as f:
+                    f.write(f'# pmlab-dump 1 {{"root":"r","index":"{header}","layout_version":1,"entries":1}}\n1 2\n')
+                self.assert_fails(2, ["cannot be loaded into", "name the index alone"], "pool", "load",
+                                  self.file("text"), self.file("new"), *options)
+                self.assertFalse(os.path.exists(self.file("new")))
+
     def test_load_into_another_index_and_from_stdin(self):
         text = '# pmlab-dump 1 {"root":"orders","index":"cceh"}\n9 1\n3 18446744073709551615\n'
         done = subprocess.run([PMLAB, "pool", "load", "-", self.file("new"), "--index", "fp_tree"], input=text,
