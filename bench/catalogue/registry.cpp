@@ -36,6 +36,10 @@ const index_description& combined(std::string_view text, const spec& given) {
     if (c->name != given.name) continue;
     index_description made = c->describe(given);
     made.name = text;
+    // It was made of the description of an index, whose roots are that index alone.
+    made.layout_version = 0;
+    made.open_root = {};
+    made.salvage_root = {};
     return registered().emplace_back(std::move(made));
   }
   throw error(fmt::format("nothing is called {}(...)", given.name),

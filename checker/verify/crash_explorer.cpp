@@ -174,7 +174,7 @@ void crash_explorer::after_fence() {
 void crash_explorer::after_cached_store(std::uint32_t line, unsigned host) {
   if (is_left_out()) return;
   places_.look();
-  point(places_.place_of(line, host), options_.states_per_point);
+  visit_states(places_.place_of(line, host), options_.states_per_point);
 }
 
 void crash_explorer::amid_publication() {
@@ -189,10 +189,15 @@ void crash_explorer::after_submission(const simulator::persistent_drive& drive, 
   point(unit == simulator::nowhere ? nothing_fixed : places_.place_of(drive, unit), options_.states_per_point);
 }
 
-// At most `states` of the states of now, in which the place `fixed` has all of its stores or versions.
 void crash_explorer::point(std::size_t fixed, std::size_t states) {
-  ++counts_.points;
   places_.look();
+  visit_states(fixed, states);
+}
+
+// At most `states` of the states of now, in which the place `fixed` has all of its stores or versions. REQUIRES: the
+// places have been looked for.
+void crash_explorer::visit_states(std::size_t fixed, std::size_t states) {
+  ++counts_.points;
   for_each_choice(
       choice_, places_.count(), places_.lines(), fixed, states, random_,
       [this](std::size_t i) { return places_.most(i); }, [this](const choice& c) { visit(c); });

@@ -115,6 +115,7 @@ class crash_explorer final : public simulator::persistence_observer {
   }
   [[nodiscard]] bool is_left_out() { return options_.points_one_in > 1 && !random_.one_in(options_.points_one_in); }
   void point(std::size_t fixed, std::size_t states);
+  void visit_states(std::size_t fixed, std::size_t states);
   void visit(const choice& c);
   void count_losses(const choice& c);
   // Opens the image of `c` and checks it. "" or the violation.

@@ -133,11 +133,6 @@ int load(const given_options& given) {
   for (const pool::dumped_root& r : roots) {
     const pool::string_entries* const texts = r.values.empty() ? nullptr : &r.texts;
     wanted.push_back({r.name, other != nullptr ? other : r.index, r.entries, texts, r.values});
-    // strings(INDEX) or cache(INDEX): its part in the pool alone would be made.
-    const std::string& index = wanted.back().index->name;
-    if (index.find('(') != std::string::npos)
-      throw error(fmt::format("entries cannot be loaded into {}", index),
-                  "name the index alone; the header of a text has by itself whether its keys are strings");
   }
   const std::uint64_t bytes = given.size.empty() ? pool::bytes_for(wanted) : bench::parse_bytes(given.size, "--size");
   pool::make_pool(given.file, bytes, wanted);

@@ -247,8 +247,8 @@ class hosts {
   // ---- a power failure of all (power_failure.cpp) ----
 
   using kept_stores = std::span<const std::uint32_t>;
-  // All that it may keep or lose beside the stores that the memory logs, now. Places of one line are neighbours. Lines
-  // of reserved blocks are not among them.
+  // All that it may keep or lose beside the stores that the memory logs, now. Places of one line are neighbours.
+  // Reserved blocks have none.
   void find_cached(std::vector<cached_stores>& places) const;
   // Calls visit(line, words) with the content of each line of which something is kept: kept[i] stores of places[i].
   template <class Visit>

@@ -110,7 +110,7 @@ class cursor_body {
     add(typename Memory::source(view_->active));
     for (const auto& m : view_->frozen) add(typename Memory::source(m));
     for (const auto& s : view_->sets) add(set_source<Device>(s));
-    add(leaf_source<Device>(context, view_->leaves));
+    add(leaf_source<Device>(view_->leaves));
   }
 
   [[nodiscard]] bool next() {
@@ -188,7 +188,7 @@ class cursor_body {
   void stand_behind() {
     const auto begin = [&] { return has_begun_ ? version_name{table_, at_, 0} : version_name{table_, from_, newest}; };
     if (!has_begun_ && passed_.size() > 1) {
-      page_wishes<Device> wishes(values_.context());
+      page_wishes<Device> wishes;
       for (part* const p : passed_) p->from->want(begin(), wishes);
       wishes.read();
     }

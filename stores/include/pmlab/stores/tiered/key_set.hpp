@@ -382,12 +382,10 @@ template <blocks::device Device>
 template <blocks::device Device>
 class page_wishes {
  public:
-  explicit page_wishes(const set_context<Device>& context) : context_(context) {}
-
   void add(set_source<Device>& by, std::uint32_t first, std::size_t count) {
     if (const std::size_t n = by.of().readable_from(first, count);
         n > 0 && wishes_.size() < value_reader<Device>::depth)
-      wishes_.push_back({&by, first, blocks::buffer(n * context_.page_bytes)});
+      wishes_.push_back({&by, first, blocks::buffer(n * by.of().context().page_bytes)});
   }
   // Reads them, and gives them to their sources. One that cannot be read is left to its source, which tries it alone.
   void read() {
@@ -395,7 +393,7 @@ class page_wishes {
         std::array<block_read, value_reader<Device>::depth> reads;
         for (std::size_t i = 0; i < wishes_.size(); ++i)
           reads[i] = wishes_[i].by->of().place_of(wishes_[i].first, wishes_[i].bytes.bytes());
-        context_.value_readers.with([&](auto& drives) {
+        wishes_.front().by->of().context().value_readers.with([&](auto& drives) {
           drives.read(std::span<const block_read>(reads).first(wishes_.size()), blocks::stream::keys);
         });
         for (wish& w : wishes_) take(w);
@@ -421,7 +419,6 @@ class page_wishes {
     w.by->give(w.first, std::move(pages));
   }
 
-  set_context<Device> context_;
   std::vector<wish> wishes_;
 };
 

@@ -62,8 +62,7 @@ template <blocks::device Device>
 class leaf_source {
  public:
   // `leaves` outlives it.
-  leaf_source(const set_context<Device>& context, const leaf_list<Device>& leaves)
-      : context_(context), leaves_(&leaves) {}
+  explicit leaf_source(const leaf_list<Device>& leaves) : leaves_(&leaves) {}
 
   [[nodiscard]] bool seek(const version_name& name) {
     least_ = nullptr;
@@ -119,13 +118,13 @@ class leaf_source {
       if (++number >= leaves_->size()) return false;
       open(number);
       const version_name begin = (*leaves_)[number]->begin();
-      page_wishes<Device> wishes(context_);
+      page_wishes<Device> wishes;
       want_here(begin, wishes);
       wishes.read();
       for (part& p : parts_) p.stand(p.source.seek(begin));
     }
   }
-  set_context<Device> context_;
+
   const leaf_list<Device>* leaves_;
   std::optional<std::size_t> opened_;
   std::vector<part> parts_;

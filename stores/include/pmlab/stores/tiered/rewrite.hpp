@@ -140,8 +140,8 @@ class leaf_rewriter {
 
  private:
   // Values that are in memory at once: with the last of them, they may be twice as many bytes. In the log, the values
-  // that a spill needs next lie far from each other, with those that it needs soon between them: of so many at once,
-  // most are neighbours.
+  // that a spill needs next lie far from each other, with those that it needs soon between them: the more at once, the
+  // more neighbours.
   static constexpr std::uint64_t most_batch_bytes = std::uint64_t{1} << 20;
   static constexpr std::size_t most_batch_values = 1024;
 
@@ -238,7 +238,8 @@ class leaf_rewriter {
       for (wanted_version* const w : some) {
         const std::span<const std::byte> value = w->value();
         std::copy(value.begin(), value.end(), values->bytes().begin() + static_cast<std::ptrdiff_t>(filled));
-        w->is_at(values, filled);
+        w->blocks = values;
+        w->begin = filled;
         filled += value.size();
       }
     });

@@ -15,7 +15,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <utility>
 
 namespace pmlab::stores::detail::tiered {
 
@@ -34,18 +33,12 @@ inline constexpr std::uint32_t most_bytes_read_together = std::uint32_t{128} << 
 // A version whose value may be read together with those of others.
 struct wanted_version {
   found_version version{};
-  std::shared_ptr<const blocks::buffer> blocks{};  // those around its value, and perhaps more; null: it was not read
-  std::uint32_t begin = 0;                         // place of these in their segment; see is_at
+  std::shared_ptr<const blocks::buffer> blocks{};  // its value is in these bytes; null: it was not read
+  std::size_t begin = 0;                           // where it begins in them
 
-  // Its value is at `offset` of `bytes`. The difference of a place and `begin` is right modulo 2^32.
-  void is_at(std::shared_ptr<const blocks::buffer> bytes, std::size_t offset) noexcept {
-    blocks = std::move(bytes);
-    begin = version.place.offset - static_cast<std::uint32_t>(offset);
-  }
   // Its value. REQUIRES: `blocks` is not null.
   [[nodiscard]] std::span<const std::byte> value() const noexcept {
-    const std::uint32_t at = version.place.offset - begin;
-    return blocks->bytes().subspan(at, version.value_bytes);
+    return blocks->bytes().subspan(begin, version.value_bytes);
   }
 };
 
@@ -88,7 +81,7 @@ class value_reader {
         reads[count] = {wanted[i]->version.place.segment, begin, data->bytes()};
         for (; i < behind; ++i) {
           wanted[i]->blocks = data;
-          wanted[i]->begin = begin;
+          wanted[i]->begin = wanted[i]->version.place.offset - begin;
         }
       }
       read(std::span<const block_read>(reads).first(count), of);

@@ -72,7 +72,6 @@ class value_run {
   static constexpr std::uint64_t most_bytes_ahead = std::uint64_t{512} << 10;
 
   explicit value_run(const set_context<Device>& context) : context_(context) {}
-  [[nodiscard]] const set_context<Device>& context() const noexcept { return context_; }
   // The bytes that are held for `v`, at most, once it was prepared: whole blocks, however small the value is.
   [[nodiscard]] std::uint64_t bytes_for(const found_version& v) const noexcept {
     if (!is_on_drive(v)) return v.value ? v.value->size() : 0;
