@@ -23,8 +23,8 @@ void each_part_of_skipped(Skipped& s, With&& with) {
 }
 template <class Report, class With>
 void each_part_of_report(Report& r, With&& with) {
-  auto& [results, skipped, clock, remarks, first_wrong, failure] = r;
-  with(results, skipped, clock, remarks, first_wrong, failure);
+  auto& [results, skipped, clock_of, remarks, first_wrong, failure] = r;
+  with(results, skipped, clock_of, remarks, first_wrong, failure);
 }
 
 }  // namespace

@@ -43,15 +43,29 @@ int opened_fifo(const char* file, const std::string& path) {
   return descriptor;
 }
 
+// Waits until a descriptor has bytes, their end, or a fault.
+void wait_for_bytes(int descriptor) {
+  struct ::pollfd input {
+    descriptor, POLLIN, 0
+  };
+  constexpr int for_ever = -1;
+  static_cast<void>(::poll(&input, 1, for_ever));
+}
+
 // The descriptor of the open file. Throws pmlab::error.
 int opened(const std::string& path, const std::string& what) {
   const auto refuse = [&](const std::string& why, const std::string& remedy) {
     throw error(what + " '" + path + "' cannot be read: " + why, remedy);
   };
-  const char* const file = path == "-" ? "/dev/stdin" : path.c_str();
+  const char* const file = path.c_str();
+  const bool is_input = path == "-";
   struct ::stat there {};
-  const bool is_fifo = path != "-" && ::stat(file, &there) == 0 && S_ISFIFO(there.st_mode);
-  const int descriptor = is_fifo ? opened_fifo(file, path) : ::open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  const bool is_fifo = !is_input && ::stat(file, &there) == 0 && S_ISFIFO(there.st_mode);
+  // Standard input is not opened by a name: that fails for a socket and for another user's file, and a file would begin
+  // again at its start.
+  const int descriptor = is_input  ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+                         : is_fifo ? opened_fifo(file, path)
+                                   : ::open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
   if (descriptor < 0)
     refuse(std::generic_category().message(errno), remedy_for(errno, "check the path and its permissions"));
   struct ::stat status {};
@@ -82,6 +96,11 @@ std::string_view file_bytes::ahead(std::size_t least) {
     }
     const ssize_t count = ::read(descriptor_, buffer_.get() + end_, buffer_bytes - end_);
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) {
+      // Standard input may be one that does not wait.
+      wait_for_bytes(descriptor_);
+      continue;
+    }
     if (count < 0)
       throw error(what_ + " '" + path_ + "' cannot be read: " + std::generic_category().message(errno),
                   "check the device it is on");

@@ -3,6 +3,8 @@
 #include <pmlab/base/spec.hpp>
 #include <pmlab/cache/options.hpp>
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -68,6 +70,23 @@ TEST(options, everything_can_be_given) {
   EXPECT_EQ(o.rest.count(), 0);
   EXPECT_EQ(o.helpers, 3U);
   EXPECT_EQ(options_of("cache(cceh,capacity=20k)").size.in_entries(5), 20'000U);
+}
+
+TEST(options, a_capacity_is_a_number_of_entries_whatever_its_amount) {
+  constexpr std::uint64_t all = ~std::uint64_t{0};
+  constexpr std::uint64_t most = std::uint64_t{1} << 60;
+  EXPECT_EQ(cache::capacity::entries(all).in_entries(0), most);
+  EXPECT_LE(cache::capacity::bytes(all).in_entries(0), most);
+  EXPECT_GT(cache::capacity::bytes(all).in_entries(0), most / 2);
+  EXPECT_EQ(cache::capacity::share(1e30).in_entries(all), most);
+  EXPECT_EQ(cache::capacity::share(0).in_entries(all), 0U);
+  for (const double wrong : {-1.0, std::numeric_limits<double>::quiet_NaN()})
+    for (const cache::capacity::unit in :
+         {cache::capacity::unit::entries, cache::capacity::unit::bytes, cache::capacity::unit::share})
+      EXPECT_NE(message_of([&] {
+                  static_cast<void>(cache::capacity{in, wrong}.in_entries(100));
+                }).find("capacity"),
+                std::string::npos);
 }
 
 TEST(options, mistakes_name_what_is_meant) {

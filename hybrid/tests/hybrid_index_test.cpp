@@ -18,6 +18,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace {
@@ -474,6 +475,17 @@ TEST(hybrid_index_options, what_cannot_be_is_refused) {
   o = {};
   o.queue = std::size_t{1} << 20;
   EXPECT_THROW(hash_first::open(of_hash, of_tree, o), error);
+  o = {};
+  o.batch = ~std::size_t{0};
+  EXPECT_THROW(hash_first::open(of_hash, of_tree, o), error);
+  const auto said = [&] { return pmlab::tests::message_of([&] { hash_first::open(of_hash, of_tree, o); }); };
+  o = {};
+  o.stripes = 1;  // a power of two
+  EXPECT_NE(said().find("at least 2"), std::string::npos) << said();
+  o = {};
+  o.name = "a name of 22 character";
+  EXPECT_NE(said().find("'a name of 22 character' cannot name a hybrid index; use 1 to 21"), std::string::npos)
+      << said();
 }
 
 }  // namespace

@@ -178,6 +178,8 @@ class Traces(ProgramTest):
         scans = self.write("scans", b"INSERT 1\nSCAN 1 10\n")
         self.assert_fails(2, [scans, "(index-microbench)", "1 scans", "grep -v"], "bench", "--index", "cceh", "--trace",
                           scans)
+        self.assert_fails(2, ["trace '-' is standard input", "is read twice", "give a file"],
+                          "bench", "--index", "cceh", "--trace", "-", "--medium", "simulated:aep")
 
 
 if __name__ == "__main__":

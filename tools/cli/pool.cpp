@@ -17,9 +17,11 @@
 #include "bench/support/read_file.hpp"
 #include "bench/support/removed_on_interrupt.hpp"
 
+#include <cerrno>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -55,10 +57,19 @@ int end_with(const std::string& problem, const std::string& remedy = {}) {
   return failure;
 }
 
+// Throws pmlab::error: standard output does not take the text. The status is 2 then: 1 is about the pool.
+void show(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return;
+  const int why = errno;
+  std::clearerr(stdout);  // main() would report it a second time
+  throw error(fmt::format("cannot write to standard output: {}", std::strerror(why)),
+              "give it a file, a pipe or a terminal with room");
+}
+
 int info(const given_options& given) {
   const pool::contents all = pool::contents_of(given.file, patience_of(given));
   const std::vector<pool::root_report> reports = pool::shapes_of(all, patience_of(given));
-  fmt::print("{}", given.json ? pool::info_json(all, reports) : pool::info_text(all, reports));
+  show(given.json ? pool::info_json(all, reports) : pool::info_text(all, reports));
   // A root of another program is no failure: this build does not open it.
   for (const pool::root_report& r : reports)
     if (r.of.is_readable() && !r.problem.empty()) return end_with(r.problem);
@@ -68,7 +79,7 @@ int info(const given_options& given) {
 int check(const given_options& given) {
   const pool::contents all = pool::contents_of(given.file, patience_of(given));
   const std::vector<pool::root_report> reports = pool::checks_of(all, patience_of(given));
-  fmt::print("{}", given.json ? pool::check_json(all, reports) : pool::check_text(reports));
+  show(given.json ? pool::check_json(all, reports) : pool::check_text(reports));
   std::size_t bad = 0, unread = 0;
   for (const pool::root_report& r : reports) {
     if (!r.of.is_readable())
@@ -124,10 +135,9 @@ int dump(const given_options& given) {
 
 int load(const given_options& given) {
   pool::refuse_what_is_there(given.file);
-  const bool from_input = given.text == "-";
   // The text, entries that are made from it, and the pool, which may be in memory too.
-  const std::string text = read_file(from_input ? "/dev/stdin" : given.text, "dump", bench::available_memory() / 4);
-  const std::vector<pool::dumped_root> roots = pool::parse_dump(text, from_input ? "stdin" : given.text);
+  const std::string text = read_file(given.text, "dump", bench::available_memory() / 4);
+  const std::vector<pool::dumped_root> roots = pool::parse_dump(text, given.text == "-" ? "stdin" : given.text);
   const bench::index_description* const other = given.index.empty() ? nullptr : &bench::find_index(given.index);
   std::vector<pool::new_root> wanted;
   for (const pool::dumped_root& r : roots) {
@@ -192,7 +202,9 @@ command add_pool(CLI::App& program) {
     looks(sub);
     sub->add_flag("--json", given->json, "As JSON (docs/pools.md)");
   }
-  of_check->footer("Status: 0 every index is sound; 1 one is not, or cannot be read by this build; 2 bad input.");
+  of_check->footer(
+      "Status: 0 every index is sound; 1 one is not, or cannot be read by this build; 2 bad input, or the answer\n"
+      "could not be written.");
 
   CLI::App* const of_dump = add("dump", "Writes the entries of a pool as text", dump);
   names_file(of_dump, "FILE of the pool");

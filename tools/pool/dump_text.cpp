@@ -81,8 +81,9 @@ class reader {
     if (std::any_of(roots_.begin(), roots_.end(), [&](const dumped_root& r) { return r.name == root.name; }))
       refuse(fmt::format("root '{}' occurs twice", printable(root.name)),
              "put its entries together, or give it another name");
+    const std::string index = text("index");
     try {
-      root.index = &bench::find_index(text("index"));
+      root.index = &bench::find_index(index);
     } catch (const error& e) {
       throw error(fmt::format("{}:{}: {}", path_, number_, e.what()), {});
     }

@@ -3,6 +3,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import time
 import unittest
@@ -153,6 +154,44 @@ class Pool(ProgramTest):
         self.assertEqual(dumped[1:], ["3 18446744073709551615", "9 1"])
         self.assertIn('"root":"orders","index":"fp_tree"', dumped[0])
 
+    def test_standard_input_is_read_as_it_was_given(self):
+        """Not opened again by its name."""
+        text = b'# pmlab-dump 1 {"root":"orders","index":"cceh"}\n9 1\n'
+        load = [PMLAB, "pool", "load", "-", self.file("new")]
+        ours, given = socket.socketpair()
+        with ours, given:
+            os.set_blocking(given.fileno(), False)
+            with subprocess.Popen(load, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  text=True) as run:
+                for half in (text[:30], text[30:]):
+                    time.sleep(0.1)
+                    ours.sendall(half)
+                ours.shutdown(socket.SHUT_WR)
+                said = run.communicate(timeout=60)[0]
+        self.assertEqual(run.returncode, 0, said)
+        os.remove(self.file("new"))
+        # What was read before is not read again.
+        with open(self.write("text", b"a title\n" + text), "rb", buffering=0) as file:
+            file.read(len(b"a title\n"))
+            done = subprocess.run(load, stdin=file, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("1 entries in cceh", done.stdout)
+        with open(self.file("unread"), "wb") as file:
+            done = subprocess.run([*load[:-1], self.file("other")], stdin=file, capture_output=True, text=True,
+                                  timeout=60, check=False)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("dump '-' cannot be read: Bad file descriptor", done.stderr)
+
+    def test_an_answer_that_cannot_be_written_says_nothing_about_the_pool(self):
+        path = self.make("cceh", "1k")
+        for command in (("info", path), ("check", path), ("check", path, "--json")):
+            with self.subTest(command=command), open("/dev/full", "wb") as full:
+                done = subprocess.run([PMLAB, "pool", *command], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      timeout=60, check=False)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertEqual(done.stderr.count("pmlab: error: cannot write to standard output: No space left"), 1,
+                                 done.stderr)
+
     def test_a_killed_process(self):
         for index in INDEXES:
             with self.subTest(index=index):
@@ -296,6 +335,8 @@ class Pool(ProgramTest):
             self.assert_fails(2, ["there is no pool at " + missing], "pool", command, missing)
             self.assert_fails(2, [text, "not a pool"], "pool", command, text)
             self.assert_fails(2, [self.folder, "it is no file"], "pool", command, self.folder)
+            self.assert_fails(2, ["/dev/null is not a pool: it is no device of persistent memory"], "pool", command,
+                              "/dev/null")
         self.assert_fails(2, ["there is no pool"], "pool", "repair", missing, "--output", self.file("new"))
         self.assert_fails(2, ["--output", "never repaired in its place"], "pool", "repair", missing)
         self.assert_fails(2, ["no command"], "pool")
@@ -304,7 +345,10 @@ class Pool(ProgramTest):
         self.assert_fails(2, ["--timeout"], "pool", "info", missing, "--timeout", "soon")
         self.assert_fails(2, ["cannot be read"], "pool", "load", missing, self.file("new"))
         self.assert_fails(2, ["t.txt:1"], "pool", "load", text, self.file("new"))
-        self.assertEqual(sorted(os.listdir(self.folder)), ["t.txt"])
+        unnamed = self.write("u.txt", b'# pmlab-dump 1 {"root":"r"}\n')
+        done = self.assert_fails(2, ['the header has no text "index"'], "pool", "load", unnamed, self.file("new"))
+        self.assertEqual(done.stderr.count("u.txt:1"), 1, done.stderr)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["t.txt", "u.txt"])
 
     def test_what_is_there_is_never_overwritten(self):
         path, text = self.make("cceh", "1k"), self.file("d.txt")

@@ -57,15 +57,20 @@ struct capacity {
   // A share of the index's entries, from 0 to 1.
   [[nodiscard]] static capacity share(double of_the_index) { return {unit::share, of_the_index}; }
 
-  // `in_index`: entries of the index.
+  // `in_index`: entries of the index. More than any memory has room for become 2^60. Throws pmlab::error: the amount is
+  // below 0 or no number.
   [[nodiscard]] std::uint64_t in_entries(std::uint64_t in_index) const {
     constexpr double set_bytes = 128;
+    constexpr double most = 0x1p60;
+    if (!(amount >= 0))
+      throw error("a cache cannot have a capacity of " + std::to_string(amount),
+                  "give a number of entries or bytes, or a share from 0 to 1");
     switch (in) {
       case unit::entries: break;
-      case unit::bytes: return static_cast<std::uint64_t>(amount / set_bytes) * ways;
-      case unit::share: return static_cast<std::uint64_t>(amount * static_cast<double>(in_index));
+      case unit::bytes: return static_cast<std::uint64_t>(std::min(amount / set_bytes, most / ways)) * ways;
+      case unit::share: return static_cast<std::uint64_t>(std::min(amount * static_cast<double>(in_index), most));
     }
-    return static_cast<std::uint64_t>(amount);
+    return static_cast<std::uint64_t>(std::min(amount, most));
   }
 };
 

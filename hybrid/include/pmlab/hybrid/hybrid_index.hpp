@@ -54,6 +54,7 @@
 #pragma once
 
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/name.hpp>
 #include <pmlab/hybrid/detail/load_watch.hpp>
 #include <pmlab/hybrid/detail/memory.hpp>
 #include <pmlab/hybrid/detail/overlay.hpp>
@@ -290,9 +291,13 @@ class hybrid_index {
         std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - start).count());
   }
 
+  // Root of the replica, behind the name that the user gave.
+  static constexpr std::string_view suffix_of_copy = ":c";
+
   static std::string root_of(const options& o, std::string_view layout, bool is_primary) {
     if (o.name.empty()) return std::string(layout);
-    return std::string(o.name) + (is_primary ? "" : ":c");
+    std::string root(o.name);
+    return is_primary ? root : root.append(suffix_of_copy);
   }
 
   // H7. A medium that does not list its roots is not searched for marks.
@@ -326,10 +331,14 @@ class hybrid_index {
 
   static const options& checked(const options& o) {
     if (o.stripes < 2 || !std::has_single_bit(o.stripes))
-      throw error("a hybrid index cannot have " + std::to_string(o.stripes) + " stripes", "give a power of two");
+      throw error("a hybrid index cannot have " + std::to_string(o.stripes) + " stripes",
+                  "give a power of two, at least 2");
     constexpr std::size_t most = (detail::stripe::most_queued + 1) / 2;
     if (o.queue < 1 || o.queue > most)
       throw error("a queue of " + std::to_string(o.queue) + " changes cannot be", "give 1 to " + std::to_string(most));
+    if (o.batch > most)
+      throw error("a batch of " + std::to_string(o.batch) + " changes cannot be", "give 1 to " + std::to_string(most));
+    if (!o.name.empty()) check_name(o.name, media::root_name_limit - suffix_of_copy.size(), "a hybrid index");
     return o;
   }
 

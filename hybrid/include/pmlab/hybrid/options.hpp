@@ -53,7 +53,7 @@ struct options {
   unsigned queues = 8;
   // Changes that may wait in each queue: the next power of two, at most 2^19. Writers that find it full wait, and help.
   std::size_t queue = 1024;
-  // Changes that an updater takes, sorts and applies at a time.
+  // Changes that an updater takes, sorts and applies at a time, at most 2^19.
   std::size_t batch = 128;
   // How long an updater rests that has found nothing to do.
   std::chrono::microseconds rest{50};

@@ -462,6 +462,8 @@ class pmem {
       wrong = "it is a directory";
     else if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
       wrong = "it is neither a file nor a device";
+    else if (S_ISCHR(status.st_mode) && capacity_of(status) == 0)
+      wrong = "it is no device of persistent memory";
     else if (S_ISREG(status.st_mode) && status.st_size < static_cast<off_t>(least_pool_bytes))
       wrong = "it has " + std::to_string(status.st_size) + " bytes, and no pool is smaller than " +
               std::to_string(least_pool_bytes);
