@@ -108,6 +108,17 @@ TYPED_TEST(fp_tree, groups_go_back_to_the_medium) {
   }
 }
 
+// A tree that was emptied has room for entries in a medium that is full by then.
+TYPED_TEST(fp_tree, the_last_group_stays) {
+  auto index = TypeParam::index::open(*this->under_.medium);
+  constexpr std::uint64_t keys = 40 * parts::capacity;
+  for (int times = 0; times < 3; ++times) {
+    for (std::uint64_t n = 1; n <= keys; ++n) ASSERT_EQ(index.insert(n, ~n), outcome::inserted);
+    for (std::uint64_t n = 1; n <= keys; ++n) ASSERT_EQ(index.erase(n), outcome::erased);
+  }
+  EXPECT_GE(index.stats().medium_bytes, parts::group_bytes(true) + parts::group_bytes(false));
+}
+
 TYPED_TEST(fp_tree, A4_leaves_are_used_again) {
   this->expect_leaves_to_be_used_again(
       100, 1, [](const indexes::index_stats& stats) { return stats.medium_bytes + stats.dram_bytes; });

@@ -89,11 +89,13 @@ class leaf_store {
   };
 
   // A step while more than a fifth of the leaves are free, plus one group: as many as can be released without being
-  // needed again soon. The group with the most free leaves is next.
+  // needed again soon. The group with the most free leaves is next. Where leaves are kept in reserve, the last group
+  // beside the oldest one stays: in a pool that others have filled meanwhile, there may be no room for another.
   [[nodiscard]] shrink_step shrink() noexcept {
     const std::scoped_lock guard(mutex_);
     shrink_step step{.waiting = waiting_ != nullptr};
     if (free_.count() < (leaves() - free_.count()) / 4 + spare_leaves) return step;
+    if (spare_leaves != 0 && groups_ == 2) return step;
     descriptor_page* const page = free_.emptiest();
     if (page == nullptr || page->older == nullptr) return step;
     if (page->free_count == leaves_per_group) {
