@@ -34,6 +34,23 @@ using on_blocks = records_in<stores::records_on_blocks, void>;
 using counted_drive = blocks::counted<blocks::memory>;
 using faulty_drive = blocks::faulty<blocks::memory>;
 
+// A drive that states more blocks than it has.
+struct many_blocks : blocks::memory {
+  using memory::memory;
+  using queue = blocks::memory::queue;
+  [[nodiscard]] blocks::geometry shape() const noexcept {
+    blocks::geometry g = memory::shape();
+    g.blocks = std::uint64_t{1} << 32;
+    return g;
+  }
+};
+
+TEST(ChunkStoreOnBlocks, a_drive_of_more_blocks_than_entries_can_name_is_refused) {
+  many_blocks device(torn);
+  const std::string said = message_of([&] { (void)on_blocks().open(device, small); });
+  EXPECT_NE(said.find("at most 2^32 - 2 blocks"), std::string::npos) << said;
+}
+
 TEST(ChunkStoreOnBlocks, a_redirected_write_is_one_index_block_and_a_merge_at_most_one) {
   counted_drive device(torn);
   auto store = on_blocks().open(device, small);

@@ -24,6 +24,8 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -571,6 +573,26 @@ TEST_F(States, a_file_that_is_no_device_stays_as_it_is) {
     EXPECT_EQ(files(), (std::set<std::string>{"drive"}));
     EXPECT_EQ(fs::file_size(path_), 7U);
   }
+}
+
+TEST_F(States, a_node_that_is_neither_file_nor_block_device_is_never_replaced) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const std::string fifo = path_;
+  const std::string null = fifo + "-null";
+  const bool has_null = ::mknod(null.c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0;  // root may do that
+  for (const std::string& node : {fifo, null}) {
+    if (node == null && !has_null) continue;
+    path_ = node;
+    struct stat before {
+    }, after{};
+    ASSERT_EQ(::stat(node.c_str(), &before), 0);
+    EXPECT_NE(open(small), KVS_SUCCESS);
+    EXPECT_NE(message().find(node), std::string::npos) << message();
+    ASSERT_EQ(::stat(node.c_str(), &after), 0);
+    EXPECT_EQ(after.st_ino, before.st_ino);
+    EXPECT_EQ(after.st_mode, before.st_mode);
+  }
+  path_ = fifo;
 }
 
 }  // namespace

@@ -284,6 +284,7 @@ class records_in_region {
   // ---- opening
 
   [[nodiscard]] headers open_header(chunk_shape& shape, const store_identity& identity, bool format) {
+    check_room(device_, shape);
     headers h = read_header();
     const bool is_store = h.drive.magic == drive_header::right_magic;
     if (is_store && !format) {
