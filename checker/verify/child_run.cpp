@@ -263,7 +263,11 @@ void warm_up(runner& rounds, round_options like) {
   const round_counts none = board->counts;
   like.operations = 4;
   like.grown = like.thin = like.joining = like.loaded = like.filled = like.full = like.short_dram = like.kills = false;
-  if (like.hosts) like.hosts->death.reset();
+  if (like.hosts) {
+    like.hosts->death.reset();
+    // The variables of a library's copy, with the locks of a host that dies, stay for the next round.
+    like.hosts->deaths = 0;
+  }
   like.reopenings = 0;
   like.crashes = false;
   like.steps.clear();

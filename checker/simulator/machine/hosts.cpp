@@ -233,7 +233,12 @@ void hosts::stored(std::uintptr_t address, std::size_t bytes, const void* caller
     // It may have waited in a store buffer.
     if (c.is_clean()) note_miss(l, caller, {});
     if (!c.around.empty()) arrive(l, shown_);
-    for (std::size_t word = first / sizeof(std::uint64_t); word * sizeof(std::uint64_t) < end; ++word) {
+    const std::size_t first_word = first / sizeof(std::uint64_t);
+    const std::size_t last_word = (end - 1) / sizeof(std::uint64_t);
+    // No store of more than 8 bytes is atomic: now its first words are on the device first, now its last ones.
+    const bool backwards = first_word != last_word && (++tears_ & 1) != 0;
+    for (std::size_t n = first_word; n <= last_word; ++n) {
+      const std::size_t word = backwards ? first_word + last_word - n : n;
       const std::uint64_t mask = mask_of(word, first, end);
       // Also the value that is there: the copy is dirty.
       c.words[word] = (c.words[word] & ~mask) | (now[word] & mask);
@@ -464,6 +469,7 @@ bool hosts::dies_before(shared_event what) noexcept {
 
 bool hosts::seems_alive(unsigned host) noexcept {
   ++events_;
+  if (host >= most_hosts) return true;  // there is none of that number, so none has died
   if (!is_dead(host) || events_ < known_dead_at_[host][shown_]) return true;
   if (doomed& d = dooms_[shown_]; d.when == death_moment::behind_news) d.when = death_moment::before_event;
   return false;

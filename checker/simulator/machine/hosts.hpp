@@ -364,6 +364,7 @@ class hosts {
   std::uint64_t one_in_writes_back_ = 0;
   host_counts counts_;
   missed_store last_miss_;
+  std::uint64_t tears_ = 0;                            // stores of more than 8 bytes
   std::uint64_t events_ = 0;                           // in all hosts
   std::array<std::uint64_t, most_hosts> events_of_{};  // by host
   std::array<doomed, most_hosts> dooms_{};             // by host

@@ -211,7 +211,8 @@ class Hosts(unittest.TestCase):
     def test_bad_input(self):
         for arguments, text in (
                 (["--hosts", "0"], "--hosts is 0; give 2 to 8"), (["--hosts", "1"], "--hosts is 1"),
-                (["--hosts", "9"], "--hosts is 9"), (["--hosts", "8", "--threads", "3"], "have 24 threads"),
+                (["--hosts", "9"], "--hosts is 9"),
+                (["--hosts", "8", "--threads", "2"], "have 16 threads; give at most 8"),
                 (["--coherence", "none"], "--coherence is about several hosts; give --hosts 2 or more, too"),
                 (["--as-is"], "--as-is is about several hosts"), (["--stale", "any"], "--stale is about several hosts"),
                 (["--hosts", "2", "--coherence", "some"], "--coherence 'some' is unknown"),

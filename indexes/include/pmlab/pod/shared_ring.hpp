@@ -43,7 +43,7 @@ namespace pmlab::pod {
 //
 // Thread safety: every operation from any number of threads of any number of hosts, which may die. Progress: changes
 // wait for the holder of their bucket's lock while it lives; searches do not. Durable on return. REQUIRES: the first
-// host has opened it before others do; a single host opens it behind a crash of all.
+// host has opened it before others do; a single host opens it once, as behind a crash of all: that frees the locks.
 template <media::medium Medium>
 class shared_ring {
  public:

@@ -27,7 +27,8 @@ enum class acquired : std::uint8_t {
 //       over the stores of the next holder
 //  (L3) a reader refreshes behind `read_begin` before it loads, and validates last; a holder refreshes behind `lock`
 //
-// A host that dies leaves its locks held. The next caller of `lock` inherits it, once the death is known.
+// A host that dies leaves its locks held. The next caller of `lock` inherits it, once the death is known. A host that
+// is started again needs another number: it would wait for itself.
 //
 // Thread safety: any number of threads of any number of hosts. Progress: `lock` and `read_begin` wait for a holder
 // that lives; validation never waits.
