@@ -583,8 +583,8 @@ TEST_F(States, a_node_that_is_neither_file_nor_block_device_is_never_replaced) {
   for (const std::string& node : {fifo, null}) {
     if (node == null && !has_null) continue;
     path_ = node;
-    struct stat before {
-    }, after{};
+    struct stat before {};
+    struct stat after {};
     ASSERT_EQ(::stat(node.c_str(), &before), 0);
     EXPECT_NE(open(small), KVS_SUCCESS);
     EXPECT_NE(message().find(node), std::string::npos) << message();
