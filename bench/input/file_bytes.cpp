@@ -19,37 +19,31 @@ namespace {
 
 constexpr std::size_t buffer_bytes = 128 << 10;
 
+// Waits for bytes, their end, or a fault, at most so many milliseconds. False: nothing came.
+constexpr int for_ever = -1;
+bool has_input(int descriptor, int milliseconds) {
+  struct ::pollfd input {
+    descriptor, POLLIN, 0
+  };
+  int ready = 0;
+  do ready = ::poll(&input, 1, milliseconds);
+  while (ready < 0 && errno == EINTR);
+  return ready != 0;
+}
+
 // The descriptor of a FIFO once it has bytes, or their end. If a second passes without them, a line on standard error
 // explains why the program does nothing.
 int opened_fifo(const char* file, const std::string& path) {
   // This does not wait for a writer, and a read would find the end before there was one: poll() waits.
   const int descriptor = ::open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (descriptor < 0) return descriptor;
-  constexpr int a_second = 1000, for_ever = -1;
-  struct ::pollfd fifo {
-    descriptor, POLLIN, 0
-  };
-  const auto wait = [&fifo](int ms) {
-    int ready = 0;
-    do ready = ::poll(&fifo, 1, ms);
-    while (ready < 0 && errno == EINTR);
-    return ready;
-  };
-  if (wait(a_second) == 0) {
+  constexpr int a_second = 1000;
+  if (!has_input(descriptor, a_second)) {
     std::fprintf(stderr, "pmlab: waiting for a program that writes to %s\n", path.c_str());
-    wait(for_ever);
+    has_input(descriptor, for_ever);
   }
   ::fcntl(descriptor, F_SETFL, O_RDONLY);
   return descriptor;
-}
-
-// Waits until a descriptor has bytes, their end, or a fault.
-void wait_for_bytes(int descriptor) {
-  struct ::pollfd input {
-    descriptor, POLLIN, 0
-  };
-  constexpr int for_ever = -1;
-  static_cast<void>(::poll(&input, 1, for_ever));
 }
 
 // The descriptor of the open file. Throws pmlab::error.
@@ -98,7 +92,7 @@ std::string_view file_bytes::ahead(std::size_t least) {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) {
       // Standard input may be one that does not wait.
-      wait_for_bytes(descriptor_);
+      has_input(descriptor_, for_ever);
       continue;
     }
     if (count < 0)

@@ -63,6 +63,8 @@ class output_file {
   output_file(const output_file&) = delete;
   output_file& operator=(const output_file&) = delete;
   ~output_file() {
+    // What standard output did not take is an error that was thrown: the end of the program does not report it again.
+    if (file_ != nullptr && to_stdout_) std::clearerr(file_);
     if (file_ != nullptr && !to_stdout_) std::fclose(file_);
     if (!unfinished_.empty()) std::remove(unfinished_.c_str());
   }
@@ -90,7 +92,10 @@ class output_file {
   // unchanged, unless only the folder could not be synced.
   void finish() {
     flush();
-    if (to_stdout_) return;
+    if (to_stdout_) {
+      file_ = nullptr;
+      return;
+    }
     const bool replaces = !unfinished_.empty();
     // (F1) < (F2): a name that survives leads to bytes that did.
     if (replaces) sync_file(::fileno(file_), path_);  // (F1)
@@ -129,7 +134,7 @@ class output_file {
   }
 
   [[noreturn]] void fail(int number) const {
-    throw error("cannot write " + name() + ": " + std::strerror(number),
+    throw error((to_stdout_ ? "cannot write to " : "cannot write ") + name() + ": " + std::strerror(number),
                 remedy_for(number, "check the path, its permissions and its space"));
   }
 

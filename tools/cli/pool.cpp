@@ -16,12 +16,11 @@
 #include "bench/support/quantity.hpp"
 #include "bench/support/read_file.hpp"
 #include "bench/support/removed_on_interrupt.hpp"
+#include "bench/support/write_file.hpp"
 
-#include <cerrno>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -57,19 +56,11 @@ int end_with(const std::string& problem, const std::string& remedy = {}) {
   return failure;
 }
 
-// Throws pmlab::error: standard output does not take the text. The status is 2 then: 1 is about the pool.
-void show(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return;
-  const int why = errno;
-  std::clearerr(stdout);  // main() would report it a second time
-  throw error(fmt::format("cannot write to standard output: {}", std::strerror(why)),
-              "give it a file, a pipe or a terminal with room");
-}
-
 int info(const given_options& given) {
   const pool::contents all = pool::contents_of(given.file, patience_of(given));
   const std::vector<pool::root_report> reports = pool::shapes_of(all, patience_of(given));
-  show(given.json ? pool::info_json(all, reports) : pool::info_text(all, reports));
+  // Where that fails the status is 2: 1 is about the pool.
+  write_file("-", given.json ? pool::info_json(all, reports) : pool::info_text(all, reports));
   // A root of another program is no failure: this build does not open it.
   for (const pool::root_report& r : reports)
     if (r.of.is_readable() && !r.problem.empty()) return end_with(r.problem);
@@ -79,7 +70,7 @@ int info(const given_options& given) {
 int check(const given_options& given) {
   const pool::contents all = pool::contents_of(given.file, patience_of(given));
   const std::vector<pool::root_report> reports = pool::checks_of(all, patience_of(given));
-  show(given.json ? pool::check_json(all, reports) : pool::check_text(reports));
+  write_file("-", given.json ? pool::check_json(all, reports) : pool::check_text(reports));
   std::size_t bad = 0, unread = 0;
   for (const pool::root_report& r : reports) {
     if (!r.of.is_readable())

@@ -21,8 +21,6 @@
 namespace pmlab::cli {
 namespace {
 
-// All hosts together. Operations of more threads on one key have more orders than can be looked through.
-constexpr unsigned most_threads_of_hosts = 8;
 constexpr unsigned most_threads = 16;                 // verify::history_model::most_threads
 constexpr std::uint64_t most_operations = 1'000'000;  // a round keeps each of them, and each key
 
@@ -359,7 +357,7 @@ command add_verify(CLI::App& program, const arguments& command_line) {
             check_joins(*r, *app);
             check_jobs(*r, *app);
             check_known(*r, *app);
-            check_host_options(*app, r->threads, most_threads_of_hosts, r->hosts);
+            check_host_options(*app, r->threads, r->hosts);
             r->keys_given = app->count("--keys") != 0;
             r->budget_given = app->count("--budget") != 0;
             check(*r);

@@ -93,7 +93,7 @@ void add_host_options(CLI::App& app, host_request& r) {
         r.stale_loads, count_from_0);
 }
 
-void check_host_options(const CLI::App& app, unsigned threads, unsigned most_threads, host_request& r) {
+void check_host_options(const CLI::App& app, unsigned threads, host_request& r) {
   if (app.count("--hosts") == 0) {
     for (const char* const option : own_options)
       if (app.count(option) != 0)
@@ -127,9 +127,9 @@ void check_host_options(const CLI::App& app, unsigned threads, unsigned most_thr
     throw error(fmt::format("--coherent-bytes {} is not possible", r.coherent_size),
                 fmt::format("give whole lines of {} bytes, at most 1MiB", line_bytes));
   const unsigned all = r.hosts * std::max(threads, 1U);
-  if (all > most_threads)
+  if (all > most_threads_of_hosts)
     throw error(fmt::format("{} hosts with {} threads each have {} threads", r.hosts, threads, all),
-                fmt::format("give at most {} in all", most_threads));
+                fmt::format("give at most {} in all", most_threads_of_hosts));
 }
 
 }  // namespace pmlab::cli

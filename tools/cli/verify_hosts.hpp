@@ -37,6 +37,8 @@ struct host_request {
 };
 
 inline constexpr unsigned most_hosts = 8;
+// All hosts together. Operations of more threads on one key have more orders than can be looked through.
+inline constexpr unsigned most_threads_of_hosts = 8;
 inline constexpr std::uint64_t most_death_choices = 64;  // numbers of a death's choices
 
 // Throws pmlab::error for the first of `others` that was given. `why` has {} in place of its name.
@@ -44,7 +46,7 @@ void refuse_beside(const CLI::App& app, std::initializer_list<const char*> other
 
 void add_host_options(CLI::App& app, host_request& r);
 // Reads `coherent_size`. Throws pmlab::error for bad input. `threads`: of each host; 0: one.
-void check_host_options(const CLI::App& app, unsigned threads, unsigned most_threads, host_request& r);
+void check_host_options(const CLI::App& app, unsigned threads, host_request& r);
 
 // In pmlab-simulated alone.
 [[nodiscard]] simulator::host_options host_options_of(const host_request& r);

@@ -172,7 +172,7 @@ std::string prepared(const device_uri& uri, const device_files& at) {
                 "restore the file, or remove the memory");
   if (!has_drive && uri.bytes == 0)
     throw error("there is no device " + at.drive, "name an existing one, or make it: " + at.drive + "?size=1G");
-  if (has_drive && !at.drive_is_block_device() && !at.drive_is_regular())
+  if (has_drive && !at.drive_is_file_or_block_device())
     throw error(at.drive + " is neither a file nor a block device", "name another one");
   if (!has_drive) {
     make(uri, at);

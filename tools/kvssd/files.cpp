@@ -172,9 +172,9 @@ bool device_files::drive_is_block_device() const {
   return ::stat(drive.c_str(), &status) == 0 && S_ISBLK(status.st_mode);
 }
 
-bool device_files::drive_is_regular() const {
+bool device_files::drive_is_file_or_block_device() const {
   struct stat status {};
-  return ::stat(drive.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  return ::stat(drive.c_str(), &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
 }
 
 bool device_files::drive_has_header() const { return has_header(drive); }

@@ -45,8 +45,8 @@ struct device_files {
   // The drive has the header of a device that was never opened. Throws pmlab::error: it cannot be read.
   [[nodiscard]] bool drive_was_made_only() const;
   [[nodiscard]] bool drive_is_block_device() const;
-  // It has a place on a file system, with bytes: neither a device nor a pipe. Only such a file is ever replaced.
-  [[nodiscard]] bool drive_is_regular() const;
+  // False: it is there, and cannot be a drive, as a pipe or /dev/null. Such a node is never replaced.
+  [[nodiscard]] bool drive_is_file_or_block_device() const;
   // It begins with the header of a device. Throws pmlab::error: it cannot be read.
   [[nodiscard]] bool drive_has_header() const;
   // It has no byte but zeros: releases before made the drive under its name. Reads all of it.

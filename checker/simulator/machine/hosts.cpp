@@ -1,6 +1,7 @@
 // Several hosts on one memory.
 #include "checker/simulator/machine/hosts.hpp"
 #include "checker/simulator/machine/code_address.hpp"
+#include "checker/simulator/machine/torn_store.hpp"
 #include <pmlab/base/hash.hpp>
 
 #include <algorithm>
@@ -233,12 +234,8 @@ void hosts::stored(std::uintptr_t address, std::size_t bytes, const void* caller
     // It may have waited in a store buffer.
     if (c.is_clean()) note_miss(l, caller, {});
     if (!c.around.empty()) arrive(l, shown_);
-    const std::size_t first_word = first / sizeof(std::uint64_t);
     const std::size_t last_word = (end - 1) / sizeof(std::uint64_t);
-    // No store of more than 8 bytes is atomic: now its first words are on the device first, now its last ones.
-    const bool backwards = first_word != last_word && (++tears_ & 1) != 0;
-    for (std::size_t n = first_word; n <= last_word; ++n) {
-      const std::size_t word = backwards ? first_word + last_word - n : n;
+    for_each_torn_word(first / sizeof(std::uint64_t), last_word, tears_, [&](std::size_t word) {
       const std::uint64_t mask = mask_of(word, first, end);
       // Also the value that is there: the copy is dirty.
       c.words[word] = (c.words[word] & ~mask) | (now[word] & mask);
@@ -251,7 +248,7 @@ void hosts::stored(std::uintptr_t address, std::size_t bytes, const void* caller
       else
         c.stores.push_back(s);
       tell_of_store(line);
-    }
+    });
   });
 }
 

@@ -2,6 +2,7 @@
 #include "checker/simulator/machine/persistent_memory.hpp"
 #include "checker/simulator/machine/code_address.hpp"
 #include "checker/simulator/machine/pages.hpp"
+#include "checker/simulator/machine/torn_store.hpp"
 #include <pmlab/base/hash.hpp>
 #include <pmlab/media/huge_pages.hpp>
 
@@ -101,15 +102,9 @@ void persistent_memory::stored(std::uintptr_t address, std::size_t bytes, const 
   const std::size_t offset = address - reinterpret_cast<std::uintptr_t>(start());
   const std::size_t first = offset / sizeof(std::uint64_t);
   const std::size_t last = (offset + bytes - 1) / sizeof(std::uint64_t);
-  const auto store_nth = [&](std::size_t n) {
+  for_each_torn_word(first, last, tears_, [&](std::size_t n) {
     store_word(static_cast<std::uint32_t>(n / words_per_line), static_cast<std::uint32_t>(n % words_per_line), caller);
-  };
-  // No store of more than 8 bytes is atomic: its words may become durable in any order. Now this one, now that.
-  const bool backwards = first != last && (++tears_ & 1) != 0;
-  if (backwards)
-    for (std::size_t n = last + 1; n > first; --n) store_nth(n - 1);
-  else
-    for (std::size_t n = first; n <= last; ++n) store_nth(n);
+  });
 }
 
 bool persistent_memory::is_known(std::uintptr_t address, std::size_t bytes) const noexcept {

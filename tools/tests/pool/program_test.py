@@ -184,13 +184,14 @@ class Pool(ProgramTest):
 
     def test_an_answer_that_cannot_be_written_says_nothing_about_the_pool(self):
         path = self.make("cceh", "1k")
-        for command in (("info", path), ("check", path), ("check", path, "--json")):
+        for command in (("info", path), ("check", path), ("check", path, "--json"), ("dump", path)):
             with self.subTest(command=command), open("/dev/full", "wb") as full:
                 done = subprocess.run([PMLAB, "pool", *command], stdout=full, stderr=subprocess.PIPE, text=True,
                                       timeout=60, check=False)
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertEqual(done.stderr.count("pmlab: error: cannot write to standard output: No space left"), 1,
                                  done.stderr)
+                self.assertEqual(done.stderr.count("pmlab: error: "), 1, done.stderr)
 
     def test_a_killed_process(self):
         for index in INDEXES:
