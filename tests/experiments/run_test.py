@@ -107,6 +107,19 @@ class Run(ProgramTest):
         self.assertIn("4 cells ran, 0 were there", done.stdout)
         self.assertEqual(self.raw("small/dram")["options"]["operations"], 2000)
 
+    def test_one_experiment_first_and_then_all(self):
+        """As scripts/run.sh does: what ran first is kept, and the order of all is that of a run of all."""
+        one = 'title = "One"\nabout = "A count."\nshows = "beyond the paper"\n[arguments]\nindex = "cceh"\n' \
+              'records = "1k"\noperations = "1k"\nphases = ["read"]\n[matrix]\nmedium = ["counted:dram"]\n' \
+              '[[chart]]\nkind = "bars"\nx = "phase"\ny = "flushes"\nseries = "index"\n'
+        paths = [self.experiment(one, f"{name}.toml") for name in ("a", "b", "c")]
+        self.run_it(paths[1])
+        done = self.run_it(*paths, "--resume")
+        self.assertIn("2 cells ran, 1 were there, 0 failed", done.stdout)
+        manifest = self.manifest()
+        for part in ("experiments", "planned", "runs"):
+            self.assertEqual([p["name"][0] for p in manifest[part]], ["a", "b", "c"])
+
     def test_resume_runs_what_has_damaged_results(self):
         experiment = self.experiment()
         self.run_it(experiment)

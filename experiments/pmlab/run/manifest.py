@@ -101,14 +101,17 @@ class Manifest:
         for e in experiments:
             known[e.name] = {"name": e.name, "title": e.title, "about": e.about, "shows": e.shows, "kind": e.kind,
                              "claims": e.claims, "charts": [dataclasses.asdict(c) for c in e.charts]}
+        # Those that are named again keep the order of this run: a page of some comes before that of all.
+        named = {e.name for e in experiments}
+        known = {name: known[name] for name in [*(n for n in known if n not in named), *(e.name for e in experiments)]}
         self._document["experiments"] = list(known.values())
-        planned = [p for p in self._document.get("planned", []) if p["experiment"] not in {e.name for e in experiments}]
+        planned = [p for p in self._document.get("planned", []) if p["experiment"] not in named]
         planned += [{"name": c.name, "experiment": c.experiment, "command": shell_form(c.words),
                      "real_clock": c.has_real_clock} for c in cells]
         order = list(known)
         self._document["planned"] = sorted(planned, key=lambda p: order.index(p["experiment"]))
         others = [one for one in self._document.get("left_out", [])
-                  if one["experiment"] not in {e.name for e in experiments}]
+                  if one["experiment"] not in named]
         self._document["left_out"] = others + [dataclasses.asdict(one) for one in left_out]
         if shard and str(shard) not in self._document.setdefault("shards", []):
             self._document["shards"].append(str(shard))
