@@ -63,6 +63,7 @@ void machine::begin(const machine_options& options) {
   extensions_ = 0;
   pending_count_ = 0;
   horizon_ = never;
+  first_deadline_ = never;
   running_ = true;
   watching_ = false;
   hosts_ = options.hosts != nullptr && options.hosts->count() > 1 ? options.hosts : nullptr;
@@ -234,8 +235,15 @@ void machine::tell_watcher(std::uintptr_t address, std::size_t bytes, access_kin
 
 void machine::charge(std::uintptr_t address, std::size_t bytes, access_kind kind) {
   timing& cost = *options_.cost;
-  const bool alone = cost.is_private(current_->number, address, bytes, kind);
-  if (current_->clock > horizon_ + (alone ? private_slack : 0)) take_turn(turn::time_is_up);
+  const std::uint64_t now = current_->clock;
+  const auto is_private = [&] { return cost.is_private(current_->number, address, bytes, kind); };
+  // Whether the access is private is looked up only where it decides: that costs as much as the access.
+  if (horizon_ == never) {
+    // The only fiber that can run. A sleeper's time comes while it uses lines of its own.
+    if (first_deadline_ <= now && is_private()) take_turn(turn::time_is_up);
+  } else if (now > horizon_ && (now - horizon_ > private_slack || !is_private())) {
+    take_turn(turn::time_is_up);
+  }
   current_->clock = cost.access(current_->number, address, bytes, kind, current_->clock);
 }
 
@@ -518,14 +526,14 @@ fiber* machine::lowest_clock() noexcept {
   return lowest;
 }
 
-// The fiber whose wait ends first, if it does by `clock`.
+// The fiber whose wait ends first, if it does by `clock`. Notes when the next one does.
 bool machine::wake_sleeper_due_by(std::uint64_t clock) noexcept {
   fiber* first = nullptr;
   for (const auto& f : fibers_)
-    if (f->state == fiber_state::blocked && f->deadline != 0 && f->deadline <= clock &&
-        (first == nullptr || f->deadline < first->deadline))
+    if (f->state == fiber_state::blocked && f->deadline != 0 && (first == nullptr || f->deadline < first->deadline))
       first = f.get();
-  if (first == nullptr) return false;
+  first_deadline_ = first == nullptr ? never : first->deadline;
+  if (first_deadline_ > clock || first == nullptr) return false;
   first->clock = std::max(first->clock, first->deadline);
   first->timed_out = true;
   first->state = fiber_state::runnable;

@@ -478,7 +478,8 @@ class machine {
   std::array<pending_store, 8> pending_{};
   fiber* current_ = nullptr;
   fiber* came_from_ = nullptr;
-  std::uint64_t horizon_ = 0;  // lowest clock of the other runnable fibers
+  std::uint64_t horizon_ = 0;         // lowest clock of the other runnable fibers
+  std::uint64_t first_deadline_ = 0;  // of the sleepers, as of the last turn; later ones begin with a turn
   machine_options options_;
   store_drainage drainage_;
   durability_watch* durability_ = nullptr;
