@@ -10,15 +10,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -593,6 +596,29 @@ TEST(KvFailures, a_superblock_that_cannot_be_read_is_none_to_collect) {
   expect_content(db, right, "");
 }
 
+// A failure that cost no operation is no later one's.
+TEST(KvFailures, a_device_that_is_full_is_not_one_that_has_failed_once) {
+  machine m;
+  splitmix64 random(seed_or(25));
+  content right;
+  store db = m.open();
+  for (int i = 0; i < 30; ++i) ASSERT_NO_FATAL_FAILURE(change(db, right, 60, random));
+  // Until the read of a superblock that is collected has failed.
+  for (int i = 0; i < 1000 && db.stats().lost_bytes == 0; ++i) {
+    m.on.inject({.skip = random.below(20), .what = blocks::operation::read});
+    for (int n = 0; n < 60; ++n)
+      static_cast<void>(message_of([&] {
+        static_cast<void>(db.put(key_of(random.below(keys)), bytes_of(random_value(random, random.below(400)))));
+      }));
+  }
+  ASSERT_GT(db.stats().lost_bytes, 0U);
+  m.on.stop();
+  auto outcome = kv_outcome::added;
+  for (std::uint64_t n = 0; outcome == kv_outcome::added; ++n)
+    outcome = db.put("more " + std::to_string(n), bytes_of(std::string(600, 'm')));
+  EXPECT_EQ(outcome, kv_outcome::full);
+}
+
 // A failed write leaves an old head before records that are live.
 TEST(KvFailures, a_failed_write_costs_no_superblock) {
   machine m;
@@ -714,7 +740,282 @@ TEST(KvFlippedBits, of_records_and_pages_are_never_served) {
   RecordProperty("iterations", static_cast<int>(keys_damaged));
 }
 
-// Records move while a bit is wrong: collection takes no damaged byte along, and gives the rest of the superblock up.
+// ---- damage costs its key
+
+// Flips a bit of the head, the key or the value of the key's record on flash, wherever it is. Returns how many it hit.
+enum class hit : std::uint8_t { head, key, value };
+int damage_record(machine& m, const std::string& key, hit what, std::uint8_t space = 0) {
+  const std::span<std::byte> all = m.flash_bytes().subspan(512);
+  int hits = 0;
+  for (std::size_t at = 0; at + sizeof(layout::record_head) < all.size(); at += small.unit_bytes) {
+    const layout::record_view record(all.subspan(at));
+    if (!record.has_whole_head(m.root().identity[0]) || record.head().space != space || record.key() != key) continue;
+    const std::size_t in_value = sizeof(layout::record_head) + key.size();
+    const std::size_t offset = what == hit::head ? 24 : what == hit::key ? in_value - 1 : in_value;
+    all[at + offset] ^= std::byte{1};
+    ++hits;
+  }
+  return hits;
+}
+
+std::vector<std::string> keys_of(const content& right) {
+  std::vector<std::string> all;
+  for (const auto& [key, value] : right) all.push_back(key);
+  return all;
+}
+std::vector<std::string> walk_over(store& db, stores::kv_skipped& skipped) {
+  std::vector<std::string> found;
+  skipped = db.for_each_key({}, 0, [&](const std::string& key) { found.push_back(key); });
+  std::ranges::sort(found);
+  return found;
+}
+
+TEST(KvDamage, of_a_record_costs_its_key_until_that_is_put_again_or_erased) {
+  for (const hit what : {hit::head, hit::key, hit::value}) {
+    machine m;
+    content right;
+    {
+      store db = m.open();
+      for (std::uint64_t n = 0; n < keys; ++n) {
+        right[key_of(n)] = std::string(100 + n, 'a');
+        db.put(key_of(n), bytes_of(right[key_of(n)]));
+      }
+      ASSERT_TRUE(db.empty_buffer());
+    }
+    for (const std::uint64_t n : {3, 7, 11}) ASSERT_EQ(damage_record(m, key_of(n), what), 1);
+    store db = m.open();
+    std::vector<std::string> named;
+    EXPECT_EQ(damaged_keys(db, right, "",
+                           [&](const error& e) {
+                             named.emplace_back(e.what());
+                           }),
+              (std::vector<std::string>{key_of(3), key_of(7), key_of(11)}));
+    ASSERT_EQ(named.size(), 3U);
+    EXPECT_PRED2(says, named[0], "of key 'key 3' of key space 0, is damaged");
+    // It is not absent.
+    const std::array<std::string_view, 2> both{"key 3", "key 5"};
+    EXPECT_EQ(db.exist(both), (std::vector<bool>{true, true}));
+    EXPECT_EQ(db.put(key_of(3), bytes_of("x"), stores::kv_mode::no_overwrite), kv_outcome::exists);
+    EXPECT_THROW(static_cast<void>(db.put(key_of(3), bytes_of("x"), stores::kv_mode::append)), stores::kv_damaged);
+    EXPECT_THROW(static_cast<void>(db.retrieve_and_erase(key_of(3))), stores::kv_damaged);
+    const auto size = db.size_of(key_of(3));
+    ASSERT_TRUE(size);
+    EXPECT_LE(size->least, key_of(3).size() + 103);
+    EXPECT_GE(size->most, key_of(3).size() + 103);
+    stores::kv_skipped skipped;
+    auto found = walk_over(db, skipped);
+    found.insert(found.end(), skipped.keys.begin(), skipped.keys.end());
+    std::ranges::sort(found);
+    EXPECT_EQ(found, keys_of(right));
+    EXPECT_EQ(skipped.keys.size(), what == hit::value ? 0U : 3U);
+    EXPECT_EQ(skipped.pages, 0U);
+    EXPECT_EQ(db.list("", 1000), keys_of(right));
+    EXPECT_GT(db.stats().damaged, 0U);
+    EXPECT_FALSE(db.check().violations.empty());
+
+    EXPECT_EQ(db.put(key_of(3), bytes_of("new")), kv_outcome::replaced);
+    right[key_of(3)] = "new";
+    EXPECT_TRUE(db.erase(key_of(7)));
+    EXPECT_FALSE(db.erase(key_of(7)));
+    right.erase(key_of(7));
+    EXPECT_TRUE(db.erase(key_of(11)));
+    EXPECT_EQ(db.put(key_of(11), bytes_of("again")), kv_outcome::added);
+    right[key_of(11)] = "again";
+    expect_content(db, right, "");
+    EXPECT_EQ(walk_over(db, skipped), keys_of(right));
+    EXPECT_FALSE(skipped.any());
+    EXPECT_EQ(db.check().violations, std::vector<std::string>());
+  }
+}
+
+TEST(KvDamage, of_a_page_of_keys_costs_no_pair_and_its_keys_are_listed_again) {
+  machine m;
+  content right;
+  {
+    store db = m.open();
+    for (std::uint64_t n = 0; n < keys; ++n) {
+      right[key_of(n)] = "value";
+      db.put(key_of(n), bytes_of(right[key_of(n)]));
+    }
+    ASSERT_TRUE(db.empty_buffer());
+  }
+  lose_pages_of_keys(m);
+  store db = m.open();
+  expect_content(db, right, "");
+  for (std::uint64_t n = 0; n < keys; ++n) {
+    const std::string key = "key new " + std::to_string(n);
+    right[key] = "new";
+    ASSERT_EQ(db.put(key, bytes_of("new")), kv_outcome::added);
+  }
+  EXPECT_TRUE(db.erase(key_of(0)));
+  right.erase(key_of(0));
+  stores::kv_skipped skipped;
+  EXPECT_EQ(walk_over(db, skipped).size(), std::size_t{keys});
+  EXPECT_EQ(skipped.pages, 1U);
+  EXPECT_THROW(static_cast<void>(db.list("", 1000)), stores::kv_damaged);
+  EXPECT_EQ(db.list("", 1000, 0, &skipped).size(), std::size_t{keys});
+  EXPECT_EQ(skipped.pages, 2U);
+  std::size_t records = 0;
+  db.for_each_record(0, [&](const std::string&, std::size_t) { ++records; });
+  EXPECT_EQ(records, right.size());
+
+  const stores::kv_repaired repaired = db.repair();
+  EXPECT_EQ(repaired.pages, 1U);
+  EXPECT_EQ(repaired.relisted, std::size_t{keys} - 1);
+  EXPECT_EQ(repaired.left + repaired.damaged, 0U);
+  EXPECT_EQ(walk_over(db, skipped), keys_of(right));
+  EXPECT_FALSE(skipped.any());
+  EXPECT_EQ(db.check().violations, std::vector<std::string>());
+}
+
+// One bit of the flash is flipped between two openings. `rounds` devices, each with another history and another bit.
+struct attack {
+  std::uint64_t damaged = 0, skipped_keys = 0, skipped_pages = 0, harmless = 0, relisted = 0, spaces = 0;
+
+  // What lies at the byte: keys of records, and whether a page of keys does; of old versions, too.
+  struct touched {
+    std::vector<std::string> keys;
+    bool has_page = false;
+
+    [[nodiscard]] bool any() const noexcept { return has_page || !keys.empty(); }
+  };
+  static touched at_byte(machine& m, std::size_t byte) {
+    touched result;
+    const std::span<std::byte> all = m.flash_bytes();
+    for (std::size_t at = 512; at + sizeof(layout::record_head) < all.size(); at += small.unit_bytes) {
+      const layout::record_view record(all.subspan(at));
+      if (!record.has_whole_head(m.root().identity[0]) || byte < at || byte >= at + bytes_of(record.head())) continue;
+      if (record.head().space == layout::bucket_space)
+        result.has_page = true;
+      else
+        result.keys.emplace_back(record.key());
+    }
+    return result;
+  }
+
+  // A byte that was written: any, or one of a record.
+  static std::size_t choose(machine& m, splitmix64& random) {
+    const bool any = random.one_in(2);
+    for (;;) {
+      const std::size_t byte = 512 + random.below(m.flash_bytes().size() - 512);
+      if (any ? m.flash_bytes()[byte] != std::byte{} || random.one_in(8) : at_byte(m, byte).any()) return byte;
+    }
+  }
+
+  void round(std::uint64_t seed) {
+    machine m;
+    content right;
+    splitmix64 random(seed);
+    const std::string where = ", seed " + std::to_string(seed);
+    const std::uint64_t more = random.below(6);
+    {
+      store db = m.open();
+      for (std::uint64_t i = 0; i <= more; ++i) ASSERT_NO_FATAL_FAILURE(change(db, right, 40, random));
+      if (random.one_in(2)) {
+        ASSERT_TRUE(db.empty_buffer());
+      }
+    }
+    const std::size_t byte = choose(m, random);
+    const touched there = at_byte(m, byte);
+    m.flash_bytes()[byte] ^= std::byte{1} << random.below(8);
+
+    store db = m.open();
+    const auto may_be_damaged = [&](const std::string& key) { return std::ranges::count(there.keys, key) != 0; };
+    const std::vector<std::string> lost = damaged_keys(db, right, where);
+    for (const std::string& key : lost) ASSERT_TRUE(may_be_damaged(key) && right.contains(key)) << key << where;
+    for (std::uint64_t n = 0; n < keys; ++n) {
+      const std::string key = key_of(n);
+      const std::string_view one = key;
+      ASSERT_EQ(db.exist({&one, 1}).front(), right.contains(key)) << key << where;
+    }
+    stores::kv_skipped skipped;
+    const auto found = walk_over(db, skipped);
+    expect_walk(db, right, found, skipped, there, where);
+    stores::kv_skipped of_list;
+    const auto listed = db.list("", 1000, 0, &of_list);
+    ASSERT_EQ(of_list.pages, skipped.pages) << where;
+    ASSERT_EQ(listed.size(), found.size() + skipped.keys.size()) << where;
+    damaged += lost.size();
+    skipped_keys += skipped.keys.size();
+    skipped_pages += skipped.pages;
+    harmless += lost.empty() && !skipped.any() ? 1 : 0;
+    ASSERT_TRUE(there.any() || !skipped.any()) << where;
+    if (::testing::Test::HasFatalFailure()) return;
+
+    if (random.one_in(4)) {
+      // All of the key space goes.
+      ++spaces;
+      db.erase_space(0);
+      right.clear();
+      ASSERT_EQ(db.stats().used_bytes, 0U) << where;
+    }
+    if (random.one_in(3)) relisted += db.repair().relisted;
+    // Each key may be changed, and new ones of the prefix come.
+    for (int i = 0; i < 120; ++i) {
+      const std::string key = key_of(random.below(keys + 8));
+      const std::uint64_t what = random.below(8);
+      if (what == 0) {
+        ASSERT_EQ(db.erase(key), right.erase(key) != 0) << key << where;
+      } else if (what == 1) {
+        try {
+          const std::string value = random_value(random, random.below(50));
+          if (db.put(key, bytes_of(value), stores::kv_mode::append) != kv_outcome::full) right[key] += value;
+        } catch (const stores::kv_damaged&) {
+          ASSERT_TRUE(may_be_damaged(key)) << key << where;
+        }
+      } else {
+        const std::string value = random_value(random, random.below(400));
+        ASSERT_NE(db.put(key, bytes_of(value)), kv_outcome::full) << where;
+        right[key] = value;
+      }
+    }
+    for (const std::string& key : damaged_keys(db, right, where)) {
+      ASSERT_TRUE(may_be_damaged(key)) << key << where;
+      ASSERT_TRUE(db.erase(key)) << key << where;
+      right.erase(key);
+    }
+    relisted += db.repair().relisted;
+    for (std::uint64_t n = 0; n < keys + 8; ++n) ASSERT_NO_FATAL_FAILURE(expect_value(db, right, key_of(n), where));
+    ASSERT_EQ(walk_over(db, skipped), keys_of(right)) << where;
+    ASSERT_FALSE(skipped.any()) << where;
+    ASSERT_EQ(db.check().violations, std::vector<std::string>()) << where;
+  }
+  // The keys that a walk returned, and those that it passed over, are all keys: but for those of a damaged page.
+  static void expect_walk(store& db, const content& right, const std::vector<std::string>& found,
+                          const stores::kv_skipped& skipped, const touched& there, const std::string& where) {
+    ASSERT_TRUE(skipped.pages == 0 || there.has_page) << where;
+    ASSERT_EQ(std::ranges::adjacent_find(found), found.end()) << where;
+    for (const std::string& key : found) ASSERT_TRUE(right.contains(key)) << key << where;
+    for (const std::string& key : skipped.keys)
+      ASSERT_TRUE(right.contains(key) && std::ranges::count(there.keys, key) != 0) << key << where;
+    if (skipped.pages == 0) {
+      ASSERT_EQ(found.size() + skipped.keys.size(), right.size()) << where;
+    }
+    std::size_t records = 0;
+    db.for_each_record(0, [&](const std::string& key, std::size_t value_bytes) {
+      ++records;
+      ASSERT_TRUE(right.contains(key) && right.at(key).size() == value_bytes) << key << where;
+    });
+    ASSERT_GE(records + there.keys.size(), right.size()) << where;
+  }
+};
+
+// PMLAB_KV_ROUNDS: more of them.
+TEST(KvDamage, of_any_bit_costs_no_more_than_the_keys_that_it_touches) {
+  const char* const given = std::getenv("PMLAB_KV_ROUNDS");
+  const std::uint64_t rounds = given == nullptr ? 400 : std::strtoull(given, nullptr, 10);
+  attack a;
+  for (std::uint64_t i = 0; i < rounds; ++i) ASSERT_NO_FATAL_FAILURE(a.round(seed_or(1000) + i));
+  std::printf("%lu bits: %lu damaged values, %lu keys and %lu pages passed over, %lu harmless, %lu keys listed again\n",
+              rounds, a.damaged, a.skipped_keys, a.skipped_pages, a.harmless, a.relisted);
+  EXPECT_GT(a.damaged, rounds / 10);
+  EXPECT_GT(a.skipped_keys, rounds / 100);
+  EXPECT_GT(a.skipped_pages, rounds / 100);
+  EXPECT_GT(a.relisted, 0U);
+  EXPECT_GT(a.spaces, 0U);
+}
+
+// Records move while a bit is wrong:// Records move while a bit is wrong: collection takes no damaged byte along, and gives the rest of the superblock up.
 TEST(KvFlippedBits, stay_with_their_record_while_others_are_collected) {
   splitmix64 random(seed_or(13));
   std::uint64_t errors = 0;
@@ -743,7 +1044,7 @@ TEST(KvFlippedBits, stay_with_their_record_while_others_are_collected) {
     ASSERT_GT(stored, 1000U) << where;
     errors += damaged_keys(db, right, where).size();
   }
-  EXPECT_GT(errors, 10U);
+  EXPECT_GT(errors, 5U);  // those of keys that no put replaced
 }
 
 // Sizes, and the place of the write buffer, are words of the memory. Those that decide nothing yet may have other bits.

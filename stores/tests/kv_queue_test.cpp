@@ -537,5 +537,21 @@ TEST(KeyValueDrive, reaches_the_published_cells) {
                                   << table;
 }
 
+// It is no failure of the flash.
+TEST(KvQueue, an_append_that_makes_a_value_too_large_says_so) {
+  media::dram memory;
+  flash on(1U, small_flash);
+  device d = device::open(memory, on, small);
+  d.put("a key", bytes_of(std::string(1400, 'v')));
+  stores::kv_queue queue(d, 4);
+  const std::string more(200, 'm');
+  ASSERT_TRUE(queue.put("a key", bytes_of(more), 7, kv_mode::append));
+  std::array<kv_completion, 1> done;
+  ASSERT_EQ(queue.reap(done, 1), 1U);
+  EXPECT_EQ(done[0].error, std::errc::value_too_large);
+  EXPECT_EQ(text_of(*d.get("a key")), std::string(1400, 'v'));
+  EXPECT_THROW(static_cast<void>(d.put("a key", bytes_of(more), kv_mode::append)), stores::kv_too_large);
+}
+
 }  // namespace
 }  // namespace pmlab::tests::kv_queue_test

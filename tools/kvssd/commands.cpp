@@ -36,10 +36,11 @@ std::mutex& lock_of(_kvs_key_space_handle& space, std::string_view key) {
   return locks[mix_bits(std::hash<std::string_view>{}(key) + space.of->id) % locks.size()];
 }
 
-// Bytes of a pair; 0: it is absent.
+// Bytes of a pair, or the least that a damaged one may have: what a key space has counted stays a bound from above. 0: it
+// is absent.
 std::uint64_t bytes_of(engine& pairs, std::string_view key, std::uint8_t id) {
-  const auto value = pairs.get(key, 0, {}, id);
-  return value ? key.size() + *value : 0;
+  const auto size = pairs.size_of(key, id);
+  return size ? size->least : 0;
 }
 
 void count_removed(_kvs_key_space_handle& space, std::uint64_t bytes) {
@@ -154,10 +155,18 @@ kvs_result erase_group(_kvs_key_space_handle& space, const kvs_key_group_filter&
   if (!prefix) return KVS_ERR_ITERATOR_FILTER_INVALID;
   bool has_begun = false;
   try {
-    space.on->of->pairs().for_each_key(*prefix, space.of->id, [&](std::string key) {
+    const auto erase_it = [&](std::string key) {
       static_cast<void>(erase(space, {key.data(), static_cast<std::uint16_t>(key.size())}, false));
       has_begun = true;
-    });
+    };
+    engine& pairs = space.on->of->pairs();
+    const stores::kv_skipped skipped = pairs.for_each_key(*prefix, space.of->id, erase_it);
+    for (const std::string& key : skipped.keys) erase_it(key);
+    // Keys of the group that no page lists, as theirs is damaged.
+    if (skipped.pages != 0)
+      pairs.for_each_record(space.of->id, [&](const std::string& key, std::size_t /*value_bytes*/) {
+        if (prefix->has(key)) erase_it(key);
+      });
   } catch (const std::bad_alloc&) {
     if (!has_begun) throw;
     last_message::set_fixed(

@@ -1,8 +1,10 @@
 #include "tools/kvssd/key_spaces.hpp"
 #include <pmlab/base/error.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <span>
 
 namespace pmlab::kvssd {
@@ -19,12 +21,20 @@ std::string key_of(std::uint8_t id) { return {'n', 'a', 'm', 'e', static_cast<ch
 }  // namespace
 
 key_spaces::key_spaces(engine& pairs) : pairs_(pairs) {
+  std::bitset<most> lost;
   for (unsigned id = 0; id < most; ++id) {
-    const auto found = pairs_.get(key_of(static_cast<std::uint8_t>(id)), own);
-    if (!found) continue;
+    std::optional<std::vector<std::byte>> found;
+    try {
+      found = pairs_.get(key_of(static_cast<std::uint8_t>(id)), own);
+      if (!found) continue;
+    } catch (const stores::kv_damaged&) {
+      // Named below.
+    }
     name_record record;
-    if (found->size() <= sizeof record)
-      throw error("the name of key space " + std::to_string(id) + " is damaged", "restore the device from a copy");
+    if (!found || found->size() <= sizeof record) {
+      lost.set(id);
+      continue;
+    }
     std::memcpy(&record, found->data(), sizeof record);
     if (record.is_going != 0) {
       going_.set(id);
@@ -36,12 +46,22 @@ key_spaces::key_spaces(engine& pairs) : pairs_(pairs) {
     made.name = name;
     made.capacity = record.capacity;
   }
+  for (unsigned id = 0; id < most; ++id) {
+    if (!lost.test(id)) continue;
+    std::string stand_in = "#damaged-" + std::to_string(id);
+    while (all_.contains(stand_in)) stand_in += '#';
+    key_space& made = all_[stand_in];
+    made.id = static_cast<std::uint8_t>(id);
+    made.name = stand_in;
+    made.is_lost = true;
+  }
   finish_removals();
 }
 
 space_outcome key_spaces::make(std::string_view name, std::uint64_t capacity) {
   const std::scoped_lock lock(mutex_);
   if (all_.contains(name)) return space_outcome::exists;
+  check_lost(name);
   finish_removals();
   std::bitset<most> taken = going_;
   for (const auto& [other, space] : all_) taken.set(space.id);
@@ -53,12 +73,13 @@ space_outcome key_spaces::make(std::string_view name, std::uint64_t capacity) {
     made->second.id = id;
     made->second.name = name;
     made->second.capacity = capacity;
-    write(made->second, false);
+    if (write(made->second, false)) return space_outcome::done;
   } catch (...) {
     all_.erase(made);
     throw;
   }
-  return space_outcome::done;
+  all_.erase(made);
+  return space_outcome::full;
 }
 
 // (N1) the name is marked < (N2) its pairs go < (N3) the name goes.
@@ -67,9 +88,10 @@ space_outcome key_spaces::make(std::string_view name, std::uint64_t capacity) {
 space_outcome key_spaces::remove(std::string_view name) {
   const std::scoped_lock lock(mutex_);
   const auto at = all_.find(name);
+  if (at == all_.end()) check_lost(name);
   if (at == all_.end()) return space_outcome::absent;
   if (at->second.is_open) return space_outcome::is_open;
-  write(at->second, true);  // (N1)
+  if (!write(at->second, true)) return space_outcome::full;  // (N1)
   going_.set(at->second.id);
   all_.erase(at);
   finish_removals();
@@ -81,17 +103,8 @@ void key_spaces::finish_removals() noexcept {
   for (unsigned id = 0; id < most && going_.any(); ++id) {
     if (!going_.test(id)) continue;
     const auto of = static_cast<std::uint8_t>(id);
-    bool is_empty = true;
-    const auto erase = [&](const std::string& key) {
-      try {
-        pairs_.erase(key, of);  // (N2)
-      } catch (const std::exception&) {
-        is_empty = false;  // one that is damaged keeps no other one
-      }
-    };
     try {
-      pairs_.for_each_key({}, of, erase);
-      if (!is_empty) continue;
+      pairs_.erase_space(of);  // (N2) damage keeps nothing that can be freed
       pairs_.erase(key_of(of), own);  // (N3)
       going_.reset(id);
     } catch (const std::exception&) {
@@ -106,6 +119,7 @@ key_space* key_spaces::open(std::string_view name, space_outcome& outcome) {
   outcome = at == all_.end()     ? space_outcome::absent
             : at->second.is_open ? space_outcome::is_open
                                  : space_outcome::done;
+  if (outcome == space_outcome::absent) check_lost(name);
   if (outcome != space_outcome::done) return nullptr;
   key_space& space = at->second;
   if (space.capacity != 0) space.used.store(count(space.id).bytes, std::memory_order_relaxed);
@@ -134,22 +148,38 @@ std::uint64_t key_spaces::reserved() const {
 
 key_spaces::content key_spaces::count(std::uint8_t id) {
   content sum;
-  pairs_.for_each_key({}, id, [&](const std::string& key) {
-    const auto bytes = pairs_.get(key, 0, {}, id);
+  const auto add = [&](const std::string& key) {
+    const auto bytes = pairs_.size_of(key, id);
     if (!bytes) return;
     ++sum.pairs;
-    sum.bytes += key.size() + *bytes;
-  });
+    sum.bytes += bytes->most;
+  };
+  const stores::kv_skipped skipped = pairs_.for_each_key({}, id, add);
+  if (skipped.pages != 0) {
+    sum = {};
+    pairs_.for_each_record(id, [&](const std::string& key, std::size_t value_bytes) {
+      ++sum.pairs;
+      sum.bytes += key.size() + value_bytes;
+    });
+  }
+  for (const std::string& key : skipped.keys) add(key);
   return sum;
 }
 
-void key_spaces::write(const key_space& space, bool is_going) {
+void key_spaces::check_lost(std::string_view name) const {
+  const auto lost = std::ranges::find_if(all_, [](const auto& one) { return one.second.is_lost; });
+  if (lost == all_.end()) return;
+  throw error("key space '" + std::string(name) + "' is not there, or is the one whose name is damaged, '" +
+                  lost->first + "'",
+              "open that one, copy its pairs, and delete it");
+}
+
+bool key_spaces::write(const key_space& space, bool is_going) {
   const name_record record{space.capacity, is_going ? std::uint64_t{1} : 0};
   std::vector<std::byte> value(sizeof record + space.name.size());
   std::memcpy(value.data(), &record, sizeof record);
   std::memcpy(value.data() + sizeof record, space.name.data(), space.name.size());
-  if (pairs_.put(key_of(space.id), value, stores::kv_mode::post, own) == stores::kv_outcome::full)
-    throw error("the device has no room for the name of a key space", "delete pairs, or make a larger device");
+  return pairs_.put(key_of(space.id), value, stores::kv_mode::post, own) != stores::kv_outcome::full;
 }
 
 }  // namespace pmlab::kvssd

@@ -19,7 +19,8 @@ struct key_space {
   std::string name;
   std::uint64_t capacity = 0;  // bytes of keys and values; 0: unlimited
   bool is_open = false;
-  // Bytes of keys and values in a limited one, counted when it is opened.
+  bool is_lost = false;  // its name is damaged: `name` stands in for it
+  // Bytes of keys and values in a limited one, counted when it is opened; where records are damaged, a bound from above.
   std::atomic<std::uint64_t> used{0};
 };
 
@@ -31,12 +32,15 @@ enum class space_outcome : std::uint8_t { done, exists, absent, is_open, full };
 //
 // A key space that is removed is gone at once; its pairs may follow later. Those that a failure or a crash left are
 // removed by the next `make`, `remove` or opening, and its id is not used before.
+//
+// Damage: a key space whose name is damaged is there as `#damaged-ID`, without a limit, to be read and removed. While there
+// is one, functions throw for a name that is not there: it may be that one.
 class key_spaces {
  public:
   static constexpr std::uint8_t most = 250;  // ids 0 to 249
   static constexpr std::uint8_t own = 254;   // the key space of their names
 
-  // Reads the names. `pairs` outlives it. Throws pmlab::error: a damaged record of a name.
+  // Reads the names. `pairs` outlives it. Throws pmlab::error: the device failed.
   explicit key_spaces(engine& pairs);
 
   [[nodiscard]] space_outcome make(std::string_view name, std::uint64_t capacity);
@@ -48,14 +52,18 @@ class key_spaces {
   // Sum of the limits.
   [[nodiscard]] std::uint64_t reserved() const;
 
-  // Bytes of keys and values, and pairs: reads all keys of the space.
+  // Bytes of keys and values, and pairs: reads all keys of the space; where it meets a damaged page of keys, the heads of
+  // all records. A damaged pair counts with the most that it can have.
   struct content {
     std::uint64_t pairs = 0, bytes = 0;
   };
   [[nodiscard]] content count(std::uint8_t id);
 
  private:
-  void write(const key_space& space, bool is_going);
+  // False: no room; nothing has changed.
+  [[nodiscard]] bool write(const key_space& space, bool is_going);
+  // Throws pmlab::error: `name`, which is not there, may be one that is damaged.
+  void check_lost(std::string_view name) const;
   void finish_removals() noexcept;
 
   engine& pairs_;

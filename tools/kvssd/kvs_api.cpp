@@ -198,6 +198,7 @@ kvs_result kvs_delete_key_space(kvs_device_handle dev_hd, kvs_key_space_name* ke
     switch (device.spaces().remove(*name)) {
       case space_outcome::done: return KVS_SUCCESS;
       case space_outcome::is_open: return KVS_ERR_KS_OPEN;
+      case space_outcome::full: return KVS_ERR_DEV_CAPAPCITY;
       default: return KVS_ERR_KS_NOT_EXIST;
     }
   });

@@ -561,6 +561,18 @@ TEST(Rebuild, makes_a_lost_memory_again_from_the_backing_file) {
   std::filesystem::remove_all(folder);
 }
 
+// No room for the name of a key space: the device is full, and did not fail.
+TEST_F(Api, a_full_device_has_no_room_for_a_key_space) {
+  std::size_t bytes = 60000;
+  for (int i = 0; bytes >= 1; ++i)
+    if (store("key-" + std::to_string(i), std::string(bytes, 'x')) != KVS_SUCCESS) bytes /= 2;
+  EXPECT_EQ(make_space("one more"), KVS_ERR_DEV_CAPAPCITY) << pmlab_kvssd_message();
+  kvs_key_space_name n{8, nullptr};
+  std::string name = "one more";
+  n.name = name.data();
+  EXPECT_EQ(kvs_delete_key_space(device_, &n), KVS_ERR_KS_NOT_EXIST);
+}
+
 TEST(NvmeMode, has_short_keys_that_the_device_remembers) {
   const auto folder = std::filesystem::temp_directory_path() / ("pmlab-kvssd-nvme-" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);

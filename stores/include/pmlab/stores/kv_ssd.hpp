@@ -27,8 +27,15 @@
 // a moment. So copies of both are taken while the device is not open; or at one instant, and then no half of one is
 // used with a half of another copy of the same opening: these cannot be distinguished.
 //
-// Damage: each record has checksums of its head and of its value. A damaged one is never returned: the operation throws
-// kv_damaged. A superblock with a damaged record is not used again. An overwrite that is damaged in the write buffer
+// Damage: each record has checksums of its head and of its value. A damaged one is never returned: a read throws
+// kv_damaged, which names the key, and not "absent". It costs that key alone, which counts as there (`exist`) until it is
+// put again or erased; both succeed, and so does all else. If the key itself cannot be read, the record counts as that of
+// each key with its hash of 55 bits that has no other record: put or erase of one of these ends the record. Only a key
+// that shares all 55 bits with another could lose its report so.
+// A damaged page of keys costs no pair: its keys are read and changed as before. Walks pass over it, and say so
+// (kv_skipped), until `repair` has written it again. `stats` counts the searches that met damage, `check` names each.
+// A superblock with a damaged record is not used again before the next opening. An overwrite that is damaged in the
+// write buffer
 // between a crash and the next opening counts as torn by the crash: its key has the value that the index led to before.
 // Where the device was closed, it is noticed.
 //
@@ -72,6 +79,7 @@
 #include <cstring>
 #include <exception>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -89,7 +97,7 @@ template <class Store>
 class kv_queue;
 
 // See the file's prologue. Keys have 4 to 255 bytes (1 to 16 with short_keys), key spaces are 0 to 254. Operations
-// throw pmlab::error: an impossible key, value or key space; the flash failed (nothing was acknowledged); kv_damaged.
+// throw pmlab::error: an impossible key or key space, a value that is too large (kv_too_large); the flash failed (nothing was acknowledged); kv_damaged.
 // `Hash`: of (key space, key); for tests.
 template <media::medium Medium, blocks::device Device, class Hash = detail::kv_ssd::default_hash>
 class kv_device {
@@ -275,12 +283,13 @@ class kv_device {
     return iterator(*this, space, prefix);
   }
   // Calls visit(key) for each key of a prefix, as an iterator returns them: it is none of the sixteen. `visit` may
-  // change the device. Throws pmlab::error, as `iterate` does for the prefix; the flash failed; kv_damaged; and what
-  // `visit` throws.
+  // change the device. Passes over damage, and returns what it has passed over: a damaged key among these is there, and
+  // was not visited. Throws pmlab::error, as `iterate` does for the prefix; the flash failed; and what `visit` throws.
   template <class Visit>
-  void for_each_key(kv_prefix prefix, std::uint8_t space, Visit&& visit) {
+  [[nodiscard]] kv_skipped for_each_key(kv_prefix prefix, std::uint8_t space, Visit&& visit) {
     check_prefix(prefix, space);
     constexpr std::size_t at_once = 256;
+    kv_skipped skipped;
     detail::kv_ssd::walk<Medium, Device, Hash> walk(core_, buckets_, space, prefix);
     for (std::vector<std::string> keys;; keys.clear()) {
       command(0);
@@ -288,22 +297,35 @@ class kv_device {
         // No port is held while `visit` runs: its operations take one themselves.
         const lease through(core_.all_ports);
         while (keys.size() < at_once) {
-          std::optional<std::string> key = walk.next(*through);
+          std::optional<std::string> key = walk.next(*through, &skipped);
           if (!key) break;
           keys.push_back(std::move(*key));
         }
       }
       for (const std::string& key : keys) visit(key);
-      if (keys.size() < at_once) return;
+      if (keys.size() < at_once) return skipped;
     }
+  }
+  // The same without a list of keys, by reading the head of each record of the device: visit(key, bytes of its value).
+  // It needs no page of keys, and meets no key whose record is damaged. Memory: a word for each record. Keys that are
+  // put meanwhile may be met or not. Throws pmlab::error: the flash failed; and what `visit` throws.
+  template <class Visit>
+  void for_each_record(std::uint8_t space, Visit&& visit) {
+    check_space(space);
+    command(0);
+    static_cast<void>(for_each_head([&](std::string_view key, const detail::kv_ssd::record_head& head) {
+      if (head.space == space) visit(std::string(key), std::size_t{head.value_bytes});
+    }));
   }
   // How many are open.
   [[nodiscard]] unsigned open_iterators() const noexcept { return iterators_.load(std::memory_order_acquire); }
 
   // Up to `most` keys of a space from `from` on, in byte order. Each was there at some moment of the call; none is
   // missed that was there throughout. Reads the keys of each group of four first bytes that it visits: a group of many
-  // keys takes as long for each call.
-  [[nodiscard]] std::vector<std::string> list(std::string_view from, std::size_t most, std::uint8_t space = 0) {
+  // keys takes as long for each call. Damaged keys are listed, as they are there. `skipped`: gets the damaged pages, and
+  // the damaged keys. Without it, a damaged page throws kv_damaged.
+  [[nodiscard]] std::vector<std::string> list(std::string_view from, std::size_t most, std::uint8_t space = 0,
+                                              kv_skipped* skipped = nullptr) {
     check_space(space);
     command(0);
     const lease through(core_.all_ports);
@@ -311,14 +333,27 @@ class kv_device {
     std::uint64_t next = detail::kv_ssd::bucket_of(space, from);
     const std::uint64_t last = std::uint64_t{space} << 32 | 0xffffffff;
     while (keys.size() < most) {
-      std::array<indexes::entry, 1> bucket;
+      std::array<indexes::entry, 1> bucket{};
       if (buckets_.scan(next, bucket) == 0 || bucket[0].key > last) break;
       detail::kv_ssd::walk<Medium, Device, Hash> walk(
           core_, buckets_, space, {.mask = 0xffffffff, .pattern = static_cast<std::uint32_t>(bucket[0].key)});
       const auto before = static_cast<std::ptrdiff_t>(keys.size());
-      while (std::optional<std::string> key = walk.next(*through))
+      kv_skipped here;
+      while (std::optional<std::string> key = walk.next(*through, &here))
         if (key->compare(from) >= 0) keys.push_back(std::move(*key));
+      if (here.pages != 0 && skipped == nullptr)
+        throw kv_damaged("a page of keys of key space " + std::to_string(space) + " of device " + core_.device.name() +
+                             " is damaged: the keys that it lists cannot be listed",
+                         "repair the device");
+      for (std::string& key : here.keys) {
+        if (key.compare(from) < 0) continue;
+        if (skipped != nullptr) skipped->keys.push_back(key);
+        keys.push_back(std::move(key));
+      }
+      if (skipped != nullptr) skipped->pages += here.pages;
       std::sort(keys.begin() + before, keys.end());
+      // Two pages may list a damaged key, of which one is older than its record.
+      keys.erase(std::unique(keys.begin() + before, keys.end()), keys.end());
       if (bucket[0].key == last) break;
       next = bucket[0].key + 1;
     }
@@ -327,6 +362,73 @@ class kv_device {
     for (const std::string& key : keys) bytes += key.size();
     answer(bytes);
     return keys;
+  }
+
+  // The bytes of a pair, or std::nullopt if the key is absent. Reads the head of its record alone.
+  [[nodiscard]] std::optional<kv_size> size_of(std::string_view key, std::uint8_t space = 0) {
+    check_key(key, space);
+    command(0);
+    const lease through(core_.all_ports);
+    const std::uint64_t base = parts::base_of(space, key);
+    const std::shared_lock lock(core_.lock_of(space, base));
+    const auto there = pairs_.find(space, key, base, *through, false);
+    if (!there.is_there()) return std::nullopt;
+    if (!there.is_damaged) return kv_size{key.size() + there.head.value_bytes, key.size() + there.head.value_bytes};
+    const std::uint64_t least = std::uint64_t{there.at.place.units() - 1} * core_.sizes.unit_bytes + 1;
+    const std::uint64_t most = std::uint64_t{there.at.place.units()} * core_.sizes.unit_bytes;
+    constexpr std::uint64_t head = sizeof(detail::kv_ssd::record_head);
+    return kv_size{std::max(least, head + key.size()) - head, std::max(most, head + key.size()) - head};
+  }
+
+  // Deletes all pairs of a key space, damaged ones too, and its pages. Returns how many it has found damaged: of these,
+  // records that neither name their key nor are listed stay until the next `rebuild`. Throws pmlab::error: the flash
+  // failed; some pairs may be left, and another call goes on. REQUIRES: no other operation on the key space.
+  std::uint64_t erase_space(std::uint8_t space) {
+    std::exception_ptr failure;
+    const auto erase_it = [&](const std::string& key) {
+      try {
+        static_cast<void>(erase(key, space));
+      } catch (const error&) {
+        failure = std::current_exception();  // it keeps no other one
+      }
+    };
+    const kv_skipped skipped = for_each_key({}, space, erase_it);
+    for (const std::string& key : skipped.keys) erase_it(key);
+    if (skipped.pages != 0) for_each_record(space, [&](const std::string& key, std::size_t) { erase_it(key); });
+    if (failure) std::rethrow_exception(failure);
+    const lease through(core_.all_ports);
+    const std::uint64_t last = std::uint64_t{space} << 32 | 0xffffffff;
+    std::array<indexes::entry, 1> bucket{};
+    for (std::uint64_t next = last - 0xffffffff; buckets_.scan(next, bucket) != 0 && bucket[0].key <= last;) {
+      buckets_.drop(bucket[0].key, *through);
+      if (bucket[0].key == last) break;
+      next = bucket[0].key + 1;
+    }
+    return skipped.keys.size() + skipped.pages;
+  }
+
+  // Writes damaged pages of keys again, from the heads of all records. Reads them and all pages: an opening needs none
+  // of it. Beside any other operation. Throws pmlab::error: the flash failed. Memory: as for_each_record, and the keys
+  // of the pages.
+  kv_repaired repair() {
+    kv_repaired result;
+    std::map<std::pair<std::uint64_t, std::uint32_t>, std::vector<std::string>> lost = damaged_pages();
+    result.damaged = for_each_head([&](std::string_view key, const detail::kv_ssd::record_head& head) {
+      const auto of = lost.find({detail::kv_ssd::bucket_of(head.space, key), head.page});
+      if (of != lost.end()) of->second.emplace_back(key);
+    });
+    for (const auto& [page, keys] : lost) {
+      reservation room(core_.buffer);
+      if (!reserve(room, {buckets_.most_lines()})) {
+        ++result.left;
+        continue;
+      }
+      const lease through(core_.all_ports);
+      const bool is_done = buckets_.write_again(page.first, page.second, keys, room.lines[0], *through);
+      ++(is_done ? result.pages : result.left);
+      if (is_done) result.relisted += keys.size();
+    }
+    return result;
   }
 
   // Moves all records of the write buffer to flash. False: there is no room for them. For tests and measurements:
@@ -353,6 +455,7 @@ class kv_device {
     s.written_buckets = bytes(value(core_.counts.programmed[2]));
     s.collected = value(core_.counts.collected);
     s.unlisted = value(core_.counts.unlisted);
+    s.damaged = value(core_.counts.damaged);
     s.index_reads = value(core_.index.counts().reads);
     s.index_changes = value(core_.index.counts().changes);
     s.deferred = value(core_.index.counts().deferred);
@@ -443,8 +546,8 @@ class kv_device {
   }
   void check_value(std::size_t bytes) const {
     if (bytes > core_.sizes.largest_value)
-      throw error("a value of " + std::to_string(bytes) + " bytes",
-                  "this device has values of at most " + std::to_string(core_.sizes.largest_value) + " bytes");
+      throw kv_too_large("a value of " + std::to_string(bytes) + " bytes",
+                         "this device has values of at most " + std::to_string(core_.sizes.largest_value) + " bytes");
   }
 
   // ---- lines of the write buffer
@@ -536,9 +639,12 @@ class kv_device {
       pairs_.refund(before, units);
     };
     try {
-      if (before.is_there()) {
+      if (before.is_there() && !before.is_damaged) {
         d.birth = before.head.birth;
         d.page = before.head.page;
+        is_done = true;
+      } else if (const auto page = before.is_damaged ? buckets_.page_with(d.space, d.key, through) : std::nullopt) {
+        d.page = *page;  // a damaged record does not name it
         is_done = true;
       } else if ((added = buckets_.add(d.space, d.key, room.lines[1], through))) {
         d.page = *added;
@@ -594,6 +700,7 @@ class kv_device {
     // With the lock no put of the key is under way, which relies on its page.
     const std::scoped_lock lock(core_.lock_of(suspect->space, base));
     const auto there = pairs_.find(suspect->space, suspect->key, base, *through, false);
+    if (there.is_damaged) return;
     if (there.is_there() && there.head.page == suspect->page) return;
     buckets_.remove(suspect->space, suspect->key, suspect->page, &room.lines[0], *through);
     core_.counts.unlisted.fetch_add(1, std::memory_order_relaxed);
@@ -662,9 +769,64 @@ class kv_device {
     std::vector<std::byte> result(before.value.begin(), before.value.end());
     pairs_.erase(before);  // (B4) in buckets.hpp
     try {
-      buckets_.remove(space, key, before.head.page, has_room ? &room.lines[0] : nullptr, through);
+      const auto page = before.is_damaged ? buckets_.page_with(space, key, through) : before.head.page;
+      if (page) buckets_.remove(space, key, *page, has_room ? &room.lines[0] : nullptr, through);
     } catch (const std::exception&) {
       // The key is deleted. Its page lists it, until garbage collection meets the page.
+    }
+    return result;
+  }
+
+  // ---- all records
+
+  // Calls visit(key, head) for each record of a pair, in no order and without a lock. Returns how many are damaged.
+  template <class Visit>
+  std::uint64_t for_each_head(Visit&& visit) {
+    std::vector<std::uint64_t> all;
+    {
+      // No word changes meanwhile. In the order in which others take two of them.
+      std::vector<std::shared_lock<std::shared_mutex>> locks;
+      locks.reserve(core_.managers.size());
+      for (auto& manager : core_.managers) locks.emplace_back(manager.mutex);
+      core_.index.for_each([&](std::uint64_t slot, place_word /*place*/) {
+        if ((slot & detail::kv_ssd::bucket_bit) == 0) all.push_back(slot);
+      });
+    }
+    std::uint64_t damaged = 0;
+    const lease through(core_.all_ports);
+    for (const std::uint64_t slot : all) {
+      const std::uint64_t base = detail::kv_ssd::base_of_slot(slot);
+      std::string key;
+      detail::kv_ssd::record_head head;
+      {
+        const std::shared_lock lock(core_.lock_of(0, base));
+        const std::optional<place_word> place = core_.index.place_of(slot);
+        if (!place) continue;
+        const auto [record, is_whole] = core_.look(*place, base, *through, false);
+        if (!is_whole) {
+          ++damaged;
+          continue;
+        }
+        key = record.key();
+        head = record.head();
+      }
+      visit(std::string_view(key), head);
+    }
+    return damaged;
+  }
+  // Pages of keys that cannot be read, each with an empty list.
+  [[nodiscard]] std::map<std::pair<std::uint64_t, std::uint32_t>, std::vector<std::string>> damaged_pages() {
+    std::map<std::pair<std::uint64_t, std::uint32_t>, std::vector<std::string>> result;
+    const lease through(core_.all_ports);
+    std::array<indexes::entry, 1> bucket{};
+    for (std::uint64_t next = 0; buckets_.scan(next, bucket) != 0; next = bucket[0].key + 1) {
+      const auto pages = buckets_.find(bucket[0].key);
+      if (!pages) continue;
+      for (std::uint32_t page = pages->oldest; page <= pages->newest; ++page) try {
+          static_cast<void>(buckets_.page(bucket[0].key, page, *through));
+        } catch (const kv_damaged&) {
+          result.try_emplace({bucket[0].key, page});
+        }
     }
     return result;
   }
@@ -700,7 +862,7 @@ class kv_device {
     {
       const std::shared_lock lock(core_.lock_of(space, base));
       const auto there = pairs_.find(space, key, base, through, false);
-      if (!there.is_there()) return std::nullopt;
+      if (!there.is_there() || there.is_damaged) return std::nullopt;
       page = there.head.page;
     }
     const auto name = buckets_.name_of_page(detail::kv_ssd::bucket_of(space, key), page);

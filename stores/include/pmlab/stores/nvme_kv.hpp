@@ -22,6 +22,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pmlab::stores {
 
@@ -107,7 +108,8 @@ class nvme_kv {
 
   // LIST: the keys from `from` on (empty: all), as many as fit into `out`:
   //   | number of keys, 4 bytes | length, 2 bytes | key | padding to 4 bytes | length | key | ...
-  // The caller goes on behind the last one. `out` has at least 4 bytes.
+  // The caller goes on behind the last one. `out` has at least 4 bytes. Where a page of keys is damaged, the device is
+  // repaired first, which reads the heads of all records.
   [[nodiscard]] nvme_kv_status list(std::string_view from, std::span<std::byte> out) {
     if (from.size() > device_.longest_key()) return nvme_kv_status::invalid_key_size;
     std::uint32_t count = 0;
@@ -115,7 +117,14 @@ class nvme_kv {
     return guarded([&] {
       constexpr std::size_t least_entry = 4;
       std::size_t at = sizeof count;
-      for (const std::string& key : device_.list(from, std::max<std::size_t>(1, out.size() / least_entry))) {
+      const std::size_t most = std::max<std::size_t>(1, out.size() / least_entry);
+      kv_skipped skipped;
+      std::vector<std::string> keys = device_.list(from, most, 0, &skipped);
+      if (skipped.pages != 0) {
+        static_cast<void>(device_.repair());
+        keys = device_.list(from, most);
+      }
+      for (const std::string& key : keys) {
         const std::size_t bytes = (sizeof(std::uint16_t) + key.size() + 3) / 4 * 4;
         if (at + bytes > out.size()) {
           if (count == 0) return nvme_kv_status::invalid_value_size;  // not even one fits

@@ -12,6 +12,9 @@
 //   (B4) no word leads to its record  (B5) the page is without the key  (B6) the directory is without an empty bucket
 //   (B4) < (B5) < (B6): a crash leaves a listed key without a record at most. An iterator does not return it: a listed
 //   key counts only if its record is there, and names this page.
+//
+// A page that is damaged stays as it is: keys are added behind it, and those that it lists are listed by no page. A
+// repair (kv_device::repair) writes it again, from the records that name it.
 #pragma once
 
 #include <pmlab/base/error.hpp>
@@ -108,6 +111,48 @@ class buckets {
     // The page lists a key without a record: it is never returned.
   }
 
+  // The oldest page of its bucket that lists the key; of those that can be read.
+  [[nodiscard]] std::optional<std::uint32_t> page_with(std::uint8_t space, std::string_view key,
+                                                       port<Device>& through) {
+    const std::uint64_t bucket = bucket_of(space, key);
+    const std::scoped_lock lock(lock_of(bucket));
+    const std::optional<range> pages = find(bucket);
+    if (!pages) return std::nullopt;
+    for (std::uint32_t page = pages->oldest; page <= pages->newest; ++page) {
+      const std::optional<std::string> content = readable_page(bucket, page, through);
+      if (content && place_in(*content, key)) return page;
+    }
+    return std::nullopt;
+  }
+
+  // The page that `number` was is damaged: it lists these keys from now on, or is gone if there are none. False: no
+  // room, or it is not damaged. `room` as for `add`. REQUIRES: `keys` has each key whose record names the page.
+  [[nodiscard]] bool write_again(std::uint64_t bucket, std::uint32_t number, const std::vector<std::string>& keys,
+                                 promised_lines& room, port<Device>& through) {
+    const std::scoped_lock lock(lock_of(bucket));
+    if (readable_page(bucket, number, through)) return false;
+    std::string content;
+    for (const std::string& key : keys) {
+      content.push_back(static_cast<char>(key.size()));
+      content.append(key);
+    }
+    if (!content.empty()) {
+      if (page_bytes(content.size()) > core_.sizes.bucket_bytes) return false;
+      return write_page(bucket, number, content, room, through) == written::yes;
+    }
+    erase_page(bucket, number, through);
+    shorten(bucket, number, through);
+    return true;
+  }
+  // A bucket none of whose keys is there: its pages go, whether they can be read or not.
+  void drop(std::uint64_t bucket, port<Device>& through) {
+    const std::scoped_lock lock(lock_of(bucket));
+    const std::optional<range> pages = find(bucket);
+    if (!pages) return;
+    for (std::uint32_t page = pages->oldest; page <= pages->newest; ++page) erase_page(bucket, page, through);
+    static_cast<void>(directory_.erase(bucket));  // (B6)
+  }
+
   // Removes a key that is absent now (B4) from its page. `room` as for `add`, or null: the page stays, if the key is
   // not its only one.
   void remove(std::uint8_t space, std::string_view key, std::uint32_t page, promised_lines* room,
@@ -143,7 +188,8 @@ class buckets {
     if (!w) return std::nullopt;
     return range{static_cast<std::uint32_t>(*w >> 32), static_cast<std::uint32_t>(*w)};
   }
-  // The keys that a page lists, one after the other, each behind its length; empty: there is no such page.
+  // The keys that a page lists, one after the other, each behind its length; empty: there is no such page. Throws
+  // kv_damaged.
   [[nodiscard]] std::string page(std::uint64_t bucket, std::uint32_t number, port<Device>& through) {
     const std::scoped_lock lock(lock_of(bucket));
     return read_page(bucket, number, through);
@@ -190,10 +236,11 @@ class buckets {
   // `add`, of a bucket that the directory has. REQUIRES: its lock is held.
   [[nodiscard]] std::optional<std::uint32_t> add_to(std::uint64_t bucket, range pages, std::string_view key,
                                                     promised_lines& room, port<Device>& through) {
-    std::string content = read_page(bucket, pages.newest, through);
-    if (place_in(content, key)) return pages.newest;
-    const bool is_full = page_bytes(content.size() + 1 + key.size()) > core_.sizes.bucket_bytes;
-    if (is_full) content.clear();
+    std::optional<std::string> newest = readable_page(bucket, pages.newest, through);
+    if (newest && place_in(*newest, key)) return pages.newest;
+    // One that is damaged takes no key: what it lists would be lost.
+    const bool is_full = !newest || page_bytes(newest->size() + 1 + key.size()) > core_.sizes.bucket_bytes;
+    std::string content = is_full ? std::string() : std::move(*newest);
     content.push_back(static_cast<char>(key.size()));
     content.append(key);
     range more = pages;
@@ -247,6 +294,18 @@ class buckets {
     const auto there = pairs_.find(bucket_space, key, base, through, true);
     return {reinterpret_cast<const char*>(there.value.data()), there.value.size()};
   }
+  // std::nullopt: it is damaged.
+  [[nodiscard]] std::optional<std::string> readable_page(std::uint64_t bucket, std::uint32_t page,
+                                                         port<Device>& through) try {
+    return read_page(bucket, page, through);
+  } catch (const kv_damaged&) {
+    return std::nullopt;
+  }
+  // It is there, or what is left of it.
+  [[nodiscard]] bool has_page(std::uint64_t bucket, std::uint32_t page, port<Device>& through) {
+    const std::optional<std::string> content = readable_page(bucket, page, through);
+    return !content || !content->empty();
+  }
   // Unless the page is written, nothing has changed; no_slot: `room` was not used, either.
   [[nodiscard]] written write_page(std::uint64_t bucket, std::uint32_t page, const std::string& content,
                                    promised_lines& room, port<Device>& through) {
@@ -285,8 +344,8 @@ class buckets {
     const std::optional<range> there = find(bucket);
     if (!there || gone != there->oldest) return;
     range pages = *there;
-    while (pages.oldest < pages.newest && read_page(bucket, pages.oldest, through).empty()) ++pages.oldest;
-    if (pages.oldest == pages.newest && read_page(bucket, pages.newest, through).empty())
+    while (pages.oldest < pages.newest && !has_page(bucket, pages.oldest, through)) ++pages.oldest;
+    if (pages.oldest == pages.newest && !has_page(bucket, pages.newest, through))
       static_cast<void>(directory_.erase(bucket));  // (B6)
     else
       static_cast<void>(set(bucket, pages));

@@ -199,6 +199,12 @@ class chains {
     return true;
   }
 
+  // The word of a slot, if it has a record.
+  [[nodiscard]] std::optional<place_word> place_of(std::uint64_t slot) {
+    const std::optional<std::uint64_t> w = word_of(slot);
+    if (!w || place_word(*w).is_gone()) return std::nullopt;
+    return place_word(*w);
+  }
   // Calls visit(slot, place) for each slot with a record. REQUIRES: no writer.
   template <class Visit>
   void for_each(Visit&& visit) const {

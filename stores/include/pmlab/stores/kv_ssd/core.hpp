@@ -25,8 +25,15 @@
 
 namespace pmlab::stores {
 
-// A record that the device must have is damaged: nothing of it was returned. Other keys are not affected.
+// A record that the device must have is damaged: nothing of it was returned. Other keys are not affected. Until it is
+// put again or erased, the key counts as one that is there.
 class kv_damaged : public error {
+ public:
+  using error::error;
+};
+
+// A value is larger than the device's largest one; also one that an append would make.
+class kv_too_large : public error {
  public:
   using error::error;
 };
@@ -77,6 +84,7 @@ struct counters {
   std::array<std::atomic<std::uint64_t>, flash_streams> programmed{};  // units, with padding
   std::atomic<std::uint64_t> collected{0};                             // superblocks
   std::atomic<std::uint64_t> unlisted{0};                              // deleted keys that a page listed
+  std::atomic<std::uint64_t> damaged{0};                               // searches that met a damaged record
 };
 
 // The table that has the words of the index: that of the hash, if it brings one.
@@ -89,6 +97,24 @@ requires requires { typename Hash::template index<Medium>; }
 struct index_of<Medium, Hash> {
   using type = typename Hash::template index<Medium>;
 };
+
+// For a message: the key, with bytes that are no printable characters in hexadecimal.
+[[nodiscard]] inline std::string name_of_record(std::uint8_t space, std::string_view key) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  if (space == bucket_space) return "a page of keys";
+  std::string text = "key '";
+  for (const char c : key) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f) {
+      text += c;
+    } else {
+      text += "\\x";
+      text += digits[byte / 16];
+      text += digits[byte % 16];
+    }
+  }
+  return text + "' of key space " + std::to_string(space);
+}
 
 template <media::medium Medium, blocks::device Device, class Hash>
 struct core {
@@ -118,6 +144,14 @@ struct core {
                          std::to_string(base) + ", is damaged",
                      "restore the key from a copy");
   }
+  // The same, of a key that is known.
+  [[noreturn]] void damaged(place_word at, std::uint8_t space, std::string_view key) const {
+    throw kv_damaged("the record at " + std::string(at.is_in_ring() ? "line " : "unit ") +
+                         std::to_string(at.address()) + " of device " + device.name() + ", of " +
+                         name_of_record(space, key) + ", is damaged",
+                     space == bucket_space ? "repair the device: the keys of the page are listed again"
+                                           : "erase the key, or put it again from a copy");
+  }
 
   // Bytes that `load` reads of a record on flash.
   [[nodiscard]] std::size_t needed_of(place_word at, bool whole) const noexcept {
@@ -145,10 +179,22 @@ struct core {
     return true;
   }
 
+  // A record, and whether its head is that of the record which the word leads to.
+  struct seen {
+    record_view record;
+    bool is_whole = false;
+  };
+
   // The record that a word of the chain of `base` leads to; of one on flash at least the head and the key, and the
   // value if `whole`. The bytes are valid while the port has no other use, and the manager's lock is held. Checks the
   // head.
   [[nodiscard]] record_view load(place_word at, std::uint64_t base, port<Device>& through, bool whole) {
+    const seen there = look(at, base, through, whole);
+    if (!there.is_whole) damaged(at, base);
+    return there.record;
+  }
+  // The same, of a record that may be damaged.
+  [[nodiscard]] seen look(place_word at, std::uint64_t base, port<Device>& through, bool whole) {
     std::span<const std::byte> bytes;
     const std::size_t room = std::size_t{at.units()} * sizes.unit_bytes;
     if (at.is_in_ring()) {
@@ -159,10 +205,10 @@ struct core {
       bytes = through.read(sizes.byte_of(at.address()), needed_of(at, whole), flash.life_of(at.address()));
     }
     const record_view record(bytes);
-    if (!record.has_whole_head(seed) || sizes.units_for(bytes_of(record.head())) != at.units() ||
-        base_of(record.head().space, record.key()) != base || !at.fits(record.head().sequence))
-      damaged(at, base);
-    return record;
+    const bool is_whole = record.has_whole_head(seed) && sizes.units_for(bytes_of(record.head())) == at.units() &&
+                          base_of(record.head().space, record.key()) == base && at.fits(record.head().sequence);
+    if (!is_whole) counts.damaged.fetch_add(1, std::memory_order_relaxed);
+    return {record, is_whole};
   }
 
   Medium& medium;

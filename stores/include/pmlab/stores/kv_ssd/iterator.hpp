@@ -43,22 +43,29 @@ class walk {
         last_(from_ | static_cast<std::uint32_t>(~leading(prefix.mask))) {}
 
   // The next key, or std::nullopt at the end. If it throws, the next call goes on where this one was; behind a damaged
-  // key or page, which cannot be returned.
-  [[nodiscard]] std::optional<std::string> next(port<Device>& through) {
+  // key or page, which cannot be returned. `skipped`: gets these instead of an exception.
+  [[nodiscard]] std::optional<std::string> next(port<Device>& through, kv_skipped* skipped = nullptr) {
     for (;;) {
       while (!listed_.empty()) {
         bool is_key = false;
         try {
           is_key = counts(listed_.back(), through);
         } catch (const kv_damaged&) {
+          if (skipped != nullptr) skipped->keys.push_back(listed_.back());
           listed_.pop_back();
-          throw;
+          if (skipped == nullptr) throw;
+          continue;
         }
         std::string key = std::move(listed_.back());
         listed_.pop_back();
         if (is_key) return key;
       }
-      if (!read_page(through)) return std::nullopt;
+      try {
+        if (!read_page(through)) return std::nullopt;
+      } catch (const kv_damaged&) {
+        if (skipped == nullptr) throw;
+        ++skipped->pages;
+      }
     }
   }
 
@@ -73,6 +80,7 @@ class walk {
     const std::uint64_t base = parts::base_of(space_, key);
     const std::shared_lock lock(core_.lock_of(space_, base));
     const auto there = pairs_.find(space_, key, base, through, false);
+    if (there.is_damaged) core_.damaged(there.at.place, space_, key);
     return there.is_there() && there.head.page == listed_page_ && there.head.birth <= began_;
   }
 

@@ -81,9 +81,12 @@ class record_view {
   }
   // The head and the key are undamaged.
   [[nodiscard]] bool has_whole_head(std::uint64_t seed) const noexcept {
-    if (head_.key_bytes == 0 || sizeof head_ + head_.key_bytes > bytes_.size()) return false;
-    return head_.value_bytes <= most_value_bytes &&
+    return may_have_key() && head_.value_bytes <= most_value_bytes &&
            is_checksum(head_.head_sum, bytes_.data() + summed_from, summed_bytes(head_.key_bytes), seed);
+  }
+  // The key is there, as far as its length can be trusted.
+  [[nodiscard]] bool may_have_key() const noexcept {
+    return head_.key_bytes != 0 && sizeof head_ + head_.key_bytes <= bytes_.size();
   }
   // REQUIRES: has_whole_head, and all bytes are there.
   [[nodiscard]] bool has_whole_value(std::uint64_t seed) const noexcept {

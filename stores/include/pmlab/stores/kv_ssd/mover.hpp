@@ -269,6 +269,7 @@ class mover {
     const std::uint64_t used = core_.used_units.load(std::memory_order_acquire);
     if (core_.flash.free_count() < 2 && used >= no_room_at_) return false;
     no_room_at_ = ~std::uint64_t{0};
+    unreadable_ = nullptr;  // an earlier one is not why this one finds no room
     for (std::uint32_t passes = 0; core_.flash.free_count() < 2; ++passes) {
       if (passes <= 2 * core_.flash.count() && collect()) continue;
       // Superblocks may wait for the moved records to fill one, though no more of them will come.
@@ -379,7 +380,7 @@ class mover {
   std::array<batch, flash_streams> batches_;
   std::vector<std::uint32_t> emptied_;  // superblocks whose live records are in the batch of moved ones, or on flash
   bool keeps_all_ = false;
-  std::exception_ptr unreadable_{};                 // error of the last superblock that could not be read
+  std::exception_ptr unreadable_{};                 // error of a superblock that make_room could not read
   std::uint64_t no_room_at_ = ~std::uint64_t{0};    // used units when no room could be made
   std::uint64_t not_empty_at_ = ~std::uint64_t{0};  // used units when no superblock could be emptied
   std::vector<std::uint32_t> moved_;                // lines of records that the index leads to on flash now

@@ -6,7 +6,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace pmlab::stores {
 
@@ -56,6 +58,34 @@ enum class kv_outcome : std::uint8_t {
 struct kv_prefix {
   std::uint32_t mask = 0;     // 0: all keys of the space
   std::uint32_t pattern = 0;  // no bit outside the mask
+
+  [[nodiscard]] constexpr bool has(std::string_view key) const noexcept {
+    std::uint32_t first = 0;
+    for (std::size_t i = 0; i < 4; ++i) first = first << 8 | (i < key.size() ? static_cast<std::uint8_t>(key[i]) : 0U);
+    return (first & mask) == pattern;
+  }
+};
+
+// What a walk over the keys of a prefix could not return, as it is damaged on flash.
+struct kv_skipped {
+  std::vector<std::string> keys{};  // listed keys whose records are damaged; a deleted one may be among them
+  std::uint64_t pages = 0;          // pages of keys: those that they list were not met. `repair` lists them again
+
+  [[nodiscard]] bool any() const noexcept { return pages != 0 || !keys.empty(); }
+};
+
+// The bytes of a pair, key and value. Of a damaged record only its units are known.
+struct kv_size {
+  std::uint64_t least = 0;
+  std::uint64_t most = 0;  // the same, if the record can be read
+};
+
+// The result of repairing a device.
+struct kv_repaired {
+  std::uint64_t damaged = 0;   // records that are damaged, and stay so until their keys are put again or erased
+  std::uint64_t pages = 0;     // damaged pages of keys that were written again
+  std::uint64_t relisted = 0;  // keys that these list
+  std::uint64_t left = 0;      // damaged pages for which there was no room, or which changed meanwhile
 };
 
 // The result of rebuilding a device from its flash.
@@ -87,6 +117,7 @@ struct kv_stats {
   std::uint64_t written_buckets = 0;  // bytes written for bucket pages
   std::uint64_t collected = 0;        // superblocks
   std::uint64_t unlisted = 0;       // keys that pages listed though they were deleted, and that were removed from there
+  std::uint64_t damaged = 0;        // searches that met a damaged record; `check` names each
   std::uint64_t index_reads = 0;    // searches in the global index
   std::uint64_t index_changes = 0;  // changes of its words
   std::uint64_t deferred = 0;       // overwrites that changed a local table instead

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -32,22 +33,39 @@ class pairs {
     typename parts::index_chains::position at;
     record_head head{};
     std::span<const std::byte> value{};  // if it was asked for; valid while the port has no other use
+    bool is_damaged = false;  // its head is damaged: only the place is known. It may be that of a key of the same hash
 
     [[nodiscard]] bool is_there() const noexcept { return at.found; }
   };
 
-  // Throws kv_damaged: a record of this hash, or the value that is asked for, is damaged.
+  // A key that has no whole record has the damaged one of its hash, if there is one, and if it is not known to be of
+  // another key. `whole`: throws kv_damaged, if the record or its value is damaged.
   [[nodiscard]] stored find(std::uint8_t space, std::string_view key, std::uint64_t base, port<Device>& through,
                             bool whole) {
     stored result;
+    std::optional<place_word> damaged;
     result.at = core_.index.find(base, [&](place_word place) {
-      const record_view record = core_.load(place, base, through, whole);
-      if (record.head().space != space || record.key() != key) return false;
-      if (whole && !record.has_whole_value(core_.seed)) core_.damaged(place, base);
+      const auto [record, is_whole] = core_.look(place, base, through, whole);
+      const bool is_of_key =
+          record.may_have_key() && record.head().space == space && record.key() == key;
+      if (!is_whole) {
+        if (!damaged && (is_of_key || !has_readable_key(record, base))) damaged = place;
+        return false;
+      }
+      if (!is_of_key) return false;
+      if (whole && !record.has_whole_value(core_.seed)) {
+        core_.counts.damaged.fetch_add(1, std::memory_order_relaxed);
+        core_.damaged(place, space, key);
+      }
       result.head = record.head();
       if (whole) result.value = record.value();
       return true;
     });
+    if (!result.at.found && damaged) {
+      if (whole) core_.damaged(*damaged, space, key);
+      result.at = core_.index.find_place(base, *damaged);
+      result.is_damaged = true;
+    }
     if (whole && result.is_there() && result.at.place.is_in_ring())
       core_.medium.annotate_read(result.value.data(), result.value.size());
     return result;
@@ -119,6 +137,11 @@ class pairs {
   }
 
  private:
+  // Of a record whose head is damaged: a key of the right hash has no flipped bit, and is the record's.
+  [[nodiscard]] static bool has_readable_key(const record_view& record, std::uint64_t base) noexcept {
+    return record.may_have_key() && parts::base_of(record.head().space, record.key()) == base;
+  }
+
   [[nodiscard]] bool charge_units(const stored& before, std::uint32_t units) {
     const std::uint32_t old = before.is_there() ? before.at.place.units() : 0;
     if (units <= old) return true;  // the rest is free when the record is there

@@ -38,7 +38,8 @@
 namespace pmlab::stores {
 
 // The end of an operation of a queue. `error`: std::errc{}; no_space_on_device: a put found no room; bad_message: the
-// record is damaged (kv_damaged); not_enough_memory: of the process; others: of the flash. It then has changed nothing.
+// record is damaged (kv_damaged); value_too_large: an append would make it so (kv_too_large); not_enough_memory: of the
+// process; others: of the flash. It then has changed nothing.
 struct kv_completion {
   std::uint64_t tag = 0;                   // tag of the operation
   std::errc error{};                       // std::errc{}: none
@@ -248,6 +249,8 @@ class kv_queue {
       }
     } catch (const kv_damaged&) {
       o.result.error = std::errc::bad_message;
+    } catch (const kv_too_large&) {
+      o.result.error = std::errc::value_too_large;
     } catch (const error&) {
       o.result.error = blocks::request_failed;
     } catch (const std::bad_alloc&) {

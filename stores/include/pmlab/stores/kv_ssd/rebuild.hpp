@@ -151,6 +151,7 @@ class rebuilding {
     const std::uint64_t base = parts::base_of(space, key);
     port<Device>& through = port_;
     const auto before = pairs_.find(space, key, base, through, false);
+    if (before.is_damaged) core_.damaged(before.at.place, space, key);  // since it was read
     if (!before.at.has_room || !core_.index.put(before.at, r.place))
       throw error("no space in " + core_.medium.name() + " for the index of the device", "make the pool larger");
     core_.flash.add(r.place.address(), r.place.units());
