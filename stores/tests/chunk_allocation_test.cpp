@@ -352,6 +352,32 @@ TYPED_TEST(ChunkAllocations, an_operation_of_a_queue_ends_with_an_error) {
   EXPECT_GT(errors, 20U);
 }
 
+// What was never written needs nothing: not for each chunk of the range.
+TYPED_TEST(ChunkAllocations, a_discard_of_an_empty_volume_takes_no_memory_for_its_size) {
+  constexpr std::uint64_t blocks_of = std::uint64_t{1} << 20;
+  machine<TypeParam> m({.blocks = 500, .block_bytes = block});
+  m.open();
+  auto empty = m.opened->of.volume("large", {.bytes = blocks_of * block});
+  auto other = m.opened->of.volume("other", {.bytes = 64 * block});
+  other.write(0, data_of(0, 64, 1));
+  const auto allocations = [&](auto&& work) {
+    constexpr std::int64_t many = std::int64_t{1} << 40;
+    until_failure = many;
+    work();
+    return many - std::exchange(until_failure, -1);
+  };
+  EXPECT_LT(allocations([&] { empty.discard(0, empty.bytes()); }), 200);
+  empty.write(blocks_of / 2 * block, data_of(0, 20, 2));
+  EXPECT_LT(allocations([&] { empty.discard(block, empty.bytes() - 2 * block); }), 400);
+  std::vector<std::byte> got(20 * block, std::byte{1});
+  empty.read(blocks_of / 2 * block, got);
+  EXPECT_EQ(got, std::vector<std::byte>(20 * block));
+  got.resize(64 * block);
+  other.read(0, got);
+  EXPECT_EQ(got, data_of(0, 64, 1));
+  EXPECT_TRUE(m.opened->of.check().ok());
+}
+
 // A write whose ring is full waits for a merge. One that has no DRAM to begin is no merge to wait for.
 TYPED_TEST(ChunkAllocations, a_write_does_not_wait_for_a_merge_that_has_no_memory_to_begin) {
   machine<TypeParam> m(torn);

@@ -18,8 +18,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -229,6 +231,97 @@ TEST(ChunkDamage, any_bit_of_the_header_of_a_drive_beside_records_in_memory) {
     const std::string error = answer(open, right, "bit of the words");
     EXPECT_PRED2(says, error, "the session of the chunk store in dram is damaged");
   }
+}
+
+// The words of a store in a pool that say where all else is: each bit of the superblock, of its volumes, and of the heads
+// of slabs; and the places of maps. The store is right, or one error names the damage; it never goes beyond the pool.
+TEST(ChunkDamage, any_bit_of_a_superblock_in_a_pool) {
+  const temporary_folder folder;
+  blocks::memory device(torn_small);
+  media::pmem pool(folder.file("pool"), {.create_bytes = std::size_t{16} << 20});
+  content right{{"a", expected_volume(40)}, {"b", expected_volume(16)}};
+  splitmix64 random(3);
+  std::uint64_t version = 0;
+  using store_type = stores::chunk_store<media::pmem, blocks::memory>;
+  // The walk over the records is part of the opening.
+  stores::chunk_store_options options = tiny;
+  options.recovers_in_background = false;
+  const auto open = [&] { return store_type::open(pool, device, options); };
+  {
+    auto store = open();
+    make(store, right, random, version, 200);
+  }
+  auto& super = *pool.resolve(media::pointer<layout::superblock>(
+      pool.named_root(store_type::layout_name, store_type::layout_name, store_type::layout_version).word->load()));
+  // What an opening changes.
+  const bytes sound = content_of(device);
+  std::vector<layout::word*> words;
+  for (layout::word* w : {&super.state, &super.identity[0], &super.identity[1], &super.block_bytes, &super.chunk_blocks,
+                          &super.ring, &super.blocks, &super.slabs, &super.volumes[2].session})
+    words.push_back(w);
+  for (std::size_t i = 0; i < 3; ++i) {
+    words.push_back(&super.volumes[i].state);
+    words.push_back(&super.volumes[i].bytes);
+    words.push_back(&super.volumes[i].name[0]);
+  }
+  layout::slab& newest = *pool.resolve(media::pointer<layout::slab>(super.slabs.load()));
+  words.push_back(&newest.next);
+  words.push_back(&newest.count);
+  std::size_t maps = 0;
+  for (std::uint64_t i = 0; i < newest.count; ++i) {
+    layout::record& r = *newest.at(i, tiny.ring);
+    if (r.key.load() == 0) continue;
+    words.push_back(&r.map);
+    maps += r.map.load() != 0 ? 1 : 0;
+  }
+  EXPECT_GT(maps, 0U);
+  const std::array<std::uint64_t, 2> session{super.volumes[0].session, super.volumes[1].session};
+  std::uint64_t refused = 0, opened = 0;
+  for (std::size_t n = 0; n < words.size(); ++n)
+    for (unsigned bit = 0; bit < 64; ++bit) {
+      words[n]->fetch_xor(std::uint64_t{1} << bit);
+      const std::uint64_t damaged = words[n]->load();
+      const std::string where = "word " + std::to_string(n) + ", bit " + std::to_string(bit);
+      const std::string error = answer(open, right, where);
+      ++(error.empty() ? opened : refused);
+      // An unused volume's size and name say nothing.
+      const bool is_of_none = words[n] == &super.volumes[2].bytes || words[n] == &super.volumes[2].name[0];
+      EXPECT_TRUE(!error.empty() || is_of_none) << where;
+      EXPECT_TRUE(error.empty() || error.find("damaged") != std::string::npos ||
+                  error.find("was made for") != std::string::npos ||
+                  error.find("is not the drive") != std::string::npos || error.find("two owners") != std::string::npos ||
+                  error.find("device memory failed") != std::string::npos)
+          << where << ": " << error;
+      EXPECT_EQ(words[n]->load(), damaged) << where;
+      words[n]->fetch_xor(std::uint64_t{1} << bit);
+      for (std::size_t i = 0; i < session.size(); ++i) super.volumes[i].session = session[i];
+      restore(device, sound);
+      if (::testing::Test::HasFailure()) return;
+    }
+  EXPECT_EQ(answer(open, right, "sound"), "");
+  std::printf("bits of the superblock: %lu refused, %lu of no meaning\n", refused, opened);
+}
+
+// As a store of before the checksum: it opens, and has one from then on.
+TEST(ChunkDamage, a_superblock_of_before_its_checksum_opens_and_gets_one) {
+  blocks::memory device(torn_small);
+  records_in<media::dram, indexes::cceh<media::dram>> records;
+  content right{{"a", expected_volume(40)}, {"b", expected_volume(16)}};
+  splitmix64 random(4);
+  std::uint64_t version = 0;
+  const auto open = [&] { return records.open(device, tiny); };
+  {
+    auto store = open();
+    make(store, right, random, version, 80);
+  }
+  auto& super = *records.medium.resolve(
+      media::pointer<layout::superblock>(records.medium.named_root("chunk_store", "chunk_store", 1).word->load()));
+  super.volumes[2].session = 0;
+  for (layout::volume_slot& v : super.volumes) v.state = v.state & 3;
+  EXPECT_EQ(answer(open, right, "of before"), "");
+  EXPECT_NE(super.volumes[2].session, 0U);
+  super.volumes[0].state ^= 1;
+  EXPECT_PRED2(says, answer(open, right, "a state"), "the superblock of the chunk store in dram is damaged");
 }
 
 }  // namespace

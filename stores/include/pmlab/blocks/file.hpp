@@ -11,6 +11,7 @@
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/blocks/file/create.hpp>
 #include <pmlab/blocks/file/facts.hpp>
+#include <pmlab/blocks/file/recorded_blocks.hpp>
 #include <pmlab/blocks/file/ring.hpp>
 #include <pmlab/blocks/file/system.hpp>
 #include <pmlab/blocks/file/thread_pool.hpp>
@@ -50,7 +51,8 @@ enum class file_io : std::uint8_t {
 
 // How a file or block device is opened.
 struct file_options {
-  std::uint32_t block_bytes = 4096;  // at least the drive's logical block
+  // At least the drive's logical block. 0: as the store on it was made with; 4096, if there is none.
+  std::uint32_t block_bytes = 0;
   std::uint64_t least_bytes = 0;     // a smaller file or device is refused
   file_io io = file_io::automatic;   // how requests reach the kernel
   // True: through the kernel's page cache, for file systems without direct I/O. Requests are copied, and a drive's
@@ -79,7 +81,7 @@ class basic_file {
   //   - its file system has no direct I/O, unless options.page_cache
   //   - a block device is in use: mounted, or part of another device
   //   - another process, or another object of this one, has it open (half a second is waited for it)
-  //   - the drive's logical block is larger than options.block_bytes
+  //   - the drive's logical block is larger than the blocks
   //   - io_uring is asked for and forbidden.
   explicit basic_file(const std::string& path, const file_options& options = {}, System system = {})
       : state_{.file = descriptor(),
@@ -92,14 +94,17 @@ class basic_file {
                .failed = {}},
         threads_(options.threads),
         reads_at_depth_1_(options.io != file_io::io_uring) {
-    check_geometry({.blocks = 1, .block_bytes = options.block_bytes}, state_.name);
+    constexpr std::uint32_t usual_block_bytes = 4096;
+    std::uint32_t block_bytes = options.block_bytes == 0 ? usual_block_bytes : options.block_bytes;
+    check_geometry({.blocks = 1, .block_bytes = block_bytes}, state_.name);
     state_.file = opened(path);
     lock(path);
     state_.facts = facts_of_drive(state_.file.get(), path);
-    check_size(path, options);
+    if (options.block_bytes == 0) block_bytes = block_bytes_of_store(state_.file.get()).value_or(block_bytes);
+    check_size(path, options.least_bytes, block_bytes);
     check_written(path);
-    state_.shape = {.blocks = state_.facts.bytes / options.block_bytes,
-                    .block_bytes = options.block_bytes,
+    state_.shape = {.blocks = state_.facts.bytes / block_bytes,
+                    .block_bytes = block_bytes,
                     .atomic_bytes = options.page_cache ? 0 : state_.facts.atomic_unit,
                     // The page cache is one itself. For an unknown drive the worst is assumed.
                     .volatile_cache = options.page_cache || state_.facts.volatile_cache.value_or(true)};
@@ -198,20 +203,20 @@ class basic_file {
                   "that was killed: end it");
   }
 
-  void check_size(const std::string& path, const file_options& options) const {
+  void check_size(const std::string& path, std::uint64_t least_bytes, std::uint32_t block_bytes) const {
     const std::uint64_t bytes = state_.facts.bytes;
-    const std::uint64_t least = std::max<std::uint64_t>(options.least_bytes, options.block_bytes);
+    const std::uint64_t least = std::max<std::uint64_t>(least_bytes, block_bytes);
     if (bytes < least)
       throw error(
           path + " has " + std::to_string(bytes) + " bytes, and at least " + std::to_string(least) + " are needed",
           state_.facts.block_device ? "choose a larger device" : "make a larger one with blocks::create_file");
-    if (state_.direct && options.block_bytes < state_.facts.logical_block)
-      throw error("blocks of " + std::to_string(options.block_bytes) + " bytes on " + path +
+    if (state_.direct && block_bytes < state_.facts.logical_block)
+      throw error("blocks of " + std::to_string(block_bytes) + " bytes on " + path +
                       ", whose drive reads and writes at least " + std::to_string(state_.facts.logical_block),
                   "choose file_options::block_bytes of at least that");
-    if (bytes % options.block_bytes != 0 && !state_.facts.block_device)
+    if (bytes % block_bytes != 0 && !state_.facts.block_device)
       throw error(path + " has " + std::to_string(bytes) + " bytes, no whole number of blocks of " +
-                      std::to_string(options.block_bytes),
+                      std::to_string(block_bytes),
                   "choose other blocks, or make another file with blocks::create_file");
   }
 

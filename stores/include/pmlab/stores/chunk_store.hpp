@@ -30,10 +30,10 @@
 // block may return data that is not durable yet, as on the drive itself. Asynchronous operations:
 // chunk_store/queue.hpp.
 //
-// Damage: headers, index blocks and pairs of records have checksums, and opening is an error that names the damaged
-// part; a torn index block and a damaged one can be told apart on a drive that keeps blocks whole, or if the store was
-// closed. The data of users has no checksum, and neither have records in persistent memory: the drive and the memory
-// are trusted with these. A copy of drive or records of another session is an error.
+// Damage: headers, superblocks, volumes, index blocks and pairs of records have checksums, and opening is an error that
+// names the damaged part; a torn index block and a damaged one can be told apart on a drive that keeps blocks whole, or
+// if the store was closed. The data of users has no checksum, and neither have records in persistent memory: the drive
+// and the memory are trusted with these. Places of slabs, records and maps that lie beyond the memory are errors. A copy of drive or records of another session is an error.
 //
 // Layout: chunk_store/layout.hpp. Differences from the paper, with reasons (design findings in docs/stores.md):
 //  * An entry carries the lap of its position. The paper stores an entry and a tail: two lines, two fences, or lost
@@ -101,6 +101,7 @@
 #include <pmlab/stores/chunk_store/on_blocks.hpp>
 #include <pmlab/stores/chunk_store/on_kv.hpp>
 #include <pmlab/stores/chunk_store/on_memory.hpp>
+#include <pmlab/stores/chunk_store/open_queues.hpp>
 #include <pmlab/stores/chunk_store/options.hpp>
 #include <pmlab/stores/chunk_store/plans.hpp>
 #include <pmlab/stores/chunk_store/queue.hpp>
@@ -122,6 +123,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace pmlab::stores {
 
@@ -434,6 +436,14 @@ class chunk_store {
   // to go on with.
   bool help_merges() { return synchronous_.help_merges(); }
 
+  // All queues of the store.
+  [[nodiscard]] detail::chunk_store::open_queues& queues() noexcept { return queues_; }
+  // The numbers of the chunks of a volume, of those from `first` to before `end`, that may have blocks to discard. An
+  // operation that is under way may give blocks to others. Throws std::bad_alloc.
+  [[nodiscard]] std::vector<std::uint64_t> chunks_to_discard(volume_number v, std::uint64_t first, std::uint64_t end) {
+    return parts_.chunks_to_discard(v, first, end);
+  }
+
   // Writes changed records, without waiting.
   void drive_records() { parts_.records.drive_all(); }
   // Waits until end_write, discard_in_chunk or end_merge may be called again.
@@ -460,6 +470,7 @@ class chunk_store {
 
   detail::chunk_store::all_parts<core> parts_;
   std::shared_ptr<store_place> place_ = std::make_shared<store_place>();
+  detail::chunk_store::open_queues queues_;
   // Last: its queues use the parts until they are gone.
   detail::chunk_store::synchronous<chunk_store, core> synchronous_{*this, parts_};
 };

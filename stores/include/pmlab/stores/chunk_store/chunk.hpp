@@ -265,10 +265,15 @@ class chunk {
     return any;
   }
 
-  // The map; nullptr: there is none.
+  // The map; nullptr: there is none, or it cannot be one (has_possible_map).
   [[nodiscard]] map_entry* block_map() const noexcept {
-    const std::uint64_t at = record_.map.load(std::memory_order_acquire);
-    return at == 0 ? nullptr : medium_.resolve(media::pointer<map_entry>(at));
+    const media::pointer<map_entry> at(record_.map.load(std::memory_order_acquire));
+    return media::can_name(medium_, at, map_bytes(shape_.blocks)) ? medium_.resolve(at) : nullptr;
+  }
+  // False: the word for the map of a record leads out of the medium.
+  [[nodiscard]] static bool has_possible_map(const Medium& medium, const chunk_shape& shape, const record& r) noexcept {
+    const media::pointer<map_entry> at(r.map.load(std::memory_order_acquire));
+    return !at || media::can_name(medium, at, map_bytes(shape.blocks));
   }
 
   // Calls visit(word, its bits) for the words of the bits of `of`.

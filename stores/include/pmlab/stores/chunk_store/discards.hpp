@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <mutex>
 #include <system_error>
+#include <vector>
 
 namespace pmlab::stores::detail::chunk_store {
 
@@ -22,6 +23,23 @@ namespace pmlab::stores::detail::chunk_store {
 template <class Core>
 class discards {
  public:
+  [[nodiscard]] std::vector<std::uint64_t> chunks_to_discard(volume_number v, std::uint64_t first, std::uint64_t end) {
+    // A single one looks itself; where the free blocks cannot be found, one tells the error.
+    if (end - first == 1 || store().ensure_recovered() != std::errc{}) return {first};
+    std::vector<std::uint64_t> numbers;
+    constexpr std::uint64_t few = 256;  // fewer searches than a walk over all records takes
+    if (end - first <= few) {
+      for (std::uint64_t n = first; n < end; ++n)
+        if (may_have_blocks(name_chunk(v.id, n))) numbers.push_back(n);
+      return numbers;
+    }
+    for (const std::uint64_t key : store().keys_of(v.id))
+      if (const std::uint64_t n = key - name_chunk(v.id, 0); n >= first && n < end) numbers.push_back(n);
+    std::ranges::sort(numbers);
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+    return numbers;
+  }
+
   [[nodiscard]] std::errc discard_in_chunk(volume_number v, std::uint64_t number, range blocks, plan& p,
                                            bool may_remap) {
     if (p.is_committed_) return end_discard(p);
@@ -31,6 +49,11 @@ class discards {
   }
 
  private:
+  [[nodiscard]] bool may_have_blocks(std::uint64_t key) {
+    const std::scoped_lock lock(store().stripe_of(key).mutex);
+    std::errc failure{};
+    return store().look_up(key, failure) != nullptr || failure != std::errc{};
+  }
   // Throws std::bad_alloc; nothing changed then.
   [[nodiscard]] std::errc begin_discard(volume_number v, plan& p, bool may_remap) {
     const std::uint64_t key = p.key_;

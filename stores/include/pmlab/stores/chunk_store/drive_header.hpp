@@ -85,6 +85,9 @@ void check_drive(Device& device, const drive_header& header, const std::string& 
     throw error(drive + " is not the drive of the chunk store " + place, "give the drive that this store was made on");
   check_checksum(drive, there);
   check_version(drive, there, header.version);
+  if (there.chunk_blocks != header.chunk_blocks)
+    throw error("the size of the chunks of the chunk store " + place + " is damaged: " + drive + " has another one",
+                "restore the records of the store from a copy");
 }
 
 }  // namespace pmlab::stores::detail::chunk_store

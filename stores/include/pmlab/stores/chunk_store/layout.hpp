@@ -16,6 +16,7 @@
 // meets an invalid entry drops the entries of the group before it.
 #pragma once
 
+#include <pmlab/base/hash.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/media/pointer.hpp>
 
@@ -122,12 +123,45 @@ inline constexpr std::uint32_t most_volumes = 256;
 enum class volume_state : std::uint64_t { free = 0, there = 1, going = 2 };  // going: its chunks are being removed
 
 struct alignas(media::cache_line_bytes) volume_slot {
-  word state{0};  // a volume_state; stored last when a volume is made
+  word state{0};  // a volume_state, and in memory a check of the slot; stored last when a volume is made
   word bytes{0};
   std::array<word, name_bytes / sizeof(word)> name{};  // characters, 0-padded
-  word session{0};  // in slots 0 and 1 of a superblock: the durable and the begun one (session.hpp); else unused
+  word session{0};  // in slots 0 and 1 of a superblock: the durable and the begun one (session.hpp); in slot 2: its
+                    // checksum; else unused
 };
 static_assert(sizeof(volume_slot) == media::cache_line_bytes);
+
+// The state of a slot in memory, with a check of the slot's other words: a flipped bit is noticed, instead of a volume
+// that is not there. Stores of before have none.
+class checked_state {
+ public:
+  explicit checked_state(std::uint64_t w) noexcept : word_(w) {}
+  [[nodiscard]] static checked_state of(volume_state s, const volume_slot& v) noexcept {
+    return checked_state(static_cast<std::uint64_t>(s) | check_of(s, v) << state_bits);
+  }
+  [[nodiscard]] std::uint64_t word() const noexcept { return word_; }
+  [[nodiscard]] volume_state state() const noexcept {
+    return static_cast<volume_state>(word_ & ((std::uint64_t{1} << state_bits) - 1));
+  }
+  [[nodiscard]] bool has_check() const noexcept { return word_ >> state_bits != 0; }
+  // `needs_check`: each slot that is not free has one.
+  [[nodiscard]] bool is_whole(const volume_slot& v, bool needs_check) const noexcept {
+    if (state() > volume_state::going) return false;
+    if (!has_check()) return state() == volume_state::free || !needs_check;
+    return word_ == of(state(), v).word();
+  }
+
+ private:
+  static constexpr unsigned state_bits = 8;
+  // Never 0.
+  [[nodiscard]] static std::uint64_t check_of(volume_state s, const volume_slot& v) noexcept {
+    std::uint64_t sum = mix_bits(static_cast<std::uint64_t>(s) + 1);
+    sum = mix_bits(sum ^ v.bytes.load(std::memory_order_acquire));
+    for (const auto& w : v.name) sum = mix_bits(sum ^ w.load(std::memory_order_acquire));
+    return sum >> state_bits | 1;
+  }
+  std::uint64_t word_;
+};
 
 inline constexpr std::uint64_t forming = 1;  // the drive's header is being written
 inline constexpr std::uint64_t ready = 2;

@@ -5,6 +5,7 @@
 // words are always the newest ones and durable, and the operations of a container that tell these apart do nothing.
 #pragma once
 
+#include <pmlab/base/checksum.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/name.hpp>
 #include <pmlab/blocks/device.hpp>
@@ -19,6 +20,7 @@
 #include <pmlab/stores/moment.hpp>
 #include <pmlab/sync/run_in_parallel.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -59,6 +61,7 @@ class records_in_memory {
         shape_(shape),
         index_(Index::open(medium, std::string(name) + ":i")),
         session_(device) {
+    if (!records_.are_possible()) damaged();
     session_.begin(*this, medium_.name());
   }
   records_in_memory(const records_in_memory&) = delete;
@@ -99,7 +102,7 @@ class records_in_memory {
   // The record that has this chunk, or is to have it: the index is a hint, so the caller looks at the record's key.
   [[nodiscard]] record* find(std::uint64_t key) {
     const std::optional<std::uint64_t> at = index_.find(key);
-    return at ? record_at(*at) : nullptr;
+    return at && can_be_record(*at) ? record_at(*at) : nullptr;
   }
   // False: no space.
   [[nodiscard]] bool enter(std::uint64_t key, const record& r) {
@@ -108,7 +111,9 @@ class records_in_memory {
   void leave(std::uint64_t key, const record& /*r*/) { static_cast<void>(index_.erase(key)); }
   template <class Visit>
   void for_each_entry(Visit&& visit) {
-    index_.for_each([&](std::uint64_t key, std::uint64_t at) { visit(key, *record_at(at)); });
+    index_.for_each([&](std::uint64_t key, std::uint64_t at) {
+      if (can_be_record(at)) visit(key, *record_at(at));
+    });
   }
 
   // ---- records
@@ -150,18 +155,32 @@ class records_in_memory {
   [[nodiscard]] static std::uint32_t volumes() noexcept { return most_volumes; }
   [[nodiscard]] const volume_slot& volume(std::uint32_t i) const noexcept { return super_->volumes[i]; }
   [[nodiscard]] volume_state state_of_volume(std::uint32_t i) const noexcept {
-    return static_cast<volume_state>(volume(i).state.load(std::memory_order_acquire));
+    return checked_state(volume(i).state.load(std::memory_order_acquire)).state();
   }
   // change(volume_slot&), durable on return.
   template <class Change>
   void change_volume(std::uint32_t i, Change&& change) {
-    change(super_->volumes[i]);
-    media::persist(medium_, super_->volumes[i]);
+    volume_slot& to = super_->volumes[i];
+    volume_slot next;
+    copy_words(to, next);
+    next.state.store(static_cast<std::uint64_t>(state_of_volume(i)), std::memory_order_relaxed);
+    change(next);
+    const auto state = static_cast<volume_state>(next.state.load(std::memory_order_relaxed));
+    copy_words(next, to);
+    // (V1) < (V2) in volumes.hpp
+    to.state.store(state == volume_state::free ? 0 : checked_state::of(state, to).word(), std::memory_order_release);
+    media::persist(medium_, to);
   }
   // A change of a volume in memory does not fail.
   [[nodiscard]] static bool make_volume_sure(std::uint32_t /*i*/) noexcept { return true; }
 
  private:
+  // The size and the name.
+  static void copy_words(const volume_slot& from, volume_slot& to) noexcept {
+    to.bytes.store(from.bytes.load(std::memory_order_acquire), std::memory_order_relaxed);
+    for (std::size_t i = 0; i < from.name.size(); ++i)
+      to.name[i].store(from.name[i].load(std::memory_order_acquire), std::memory_order_relaxed);
+  }
   [[nodiscard]] word& durable_moment() const noexcept { return super_->volumes[0].session; }
   [[nodiscard]] word& begun_moment() const noexcept { return super_->volumes[1].session; }
   // Durable on return.
@@ -171,6 +190,9 @@ class records_in_memory {
     media::persist(medium_, w);
   }
 
+  [[nodiscard]] bool can_be_record(std::uint64_t place) const noexcept {
+    return media::can_name(medium_, media::pointer<record>(place), record_bytes(shape_.ring));
+  }
   [[nodiscard]] record* record_at(std::uint64_t place) const noexcept {
     return medium_.resolve(media::pointer<record>(place));
   }
@@ -182,7 +204,10 @@ class records_in_memory {
     check_room(device_, shape);
     word& root = *medium_.named_root(name, layout_name, layout_version).word;
     if (root.load(std::memory_order_acquire) == 0) make_superblock(root, shape, given);
-    auto* const super = medium_.resolve(media::pointer<superblock>(root.load(std::memory_order_acquire)));
+    const media::pointer<superblock> at(root.load(std::memory_order_acquire));
+    if (!media::can_name(medium_, at)) damaged();
+    auto* const super = medium_.resolve(at);
+    check_words(*super);
     check_sizes(*super, shape);
     if (super->state.load(std::memory_order_acquire) == forming) {
       claim_drive(device_, header_for(*super), format, "pool");
@@ -190,7 +215,43 @@ class records_in_memory {
       media::persist(medium_, super->state);
     }
     check_drive(device_, header_for(*super), "in " + medium_.name());
+    add_checks(*super);
     return super;
+  }
+
+  // ---- the checksum of the superblock. Stores of before have none: they get it when they are opened.
+  // (H1) each volume has its check < (H2) the superblock has its checksum, from when on each of them needs one.
+
+  [[nodiscard]] static word& checksum_in(superblock& super) noexcept { return super.volumes[2].session; }
+  // Of the words that do not change. Never 0, and no flipped bit makes it 0.
+  [[nodiscard]] static std::uint64_t checksum_of_words(const superblock& super) noexcept {
+    std::array<std::uint64_t, 6> words{};
+    std::size_t n = 0;
+    for (const word* w : {&super.identity[0], &super.identity[1], &super.block_bytes, &super.chunk_blocks, &super.ring,
+                          &super.blocks})
+      words[n++] = w->load(std::memory_order_acquire);
+    return pmlab::checksum(words.data(), sizeof words) | std::uint64_t{3} << 62;
+  }
+  void check_words(superblock& super) const {
+    const std::uint64_t sum = checksum_in(super).load(std::memory_order_acquire);
+    bool is_whole = sum == 0 || sum == checksum_of_words(super);
+    const std::uint64_t state = super.state.load(std::memory_order_acquire);
+    is_whole = is_whole && (state == forming || state == ready);
+    for (const volume_slot& v : super.volumes)
+      is_whole = is_whole && checked_state(v.state.load(std::memory_order_acquire)).is_whole(v, sum != 0);
+    if (!is_whole) damaged();
+  }
+  void add_checks(superblock& super) {
+    if (checksum_in(super).load(std::memory_order_acquire) != 0) return;
+    for (volume_slot& v : super.volumes) {
+      const volume_state s = checked_state(v.state.load(std::memory_order_acquire)).state();
+      if (s != volume_state::free) change(v.state, checked_state::of(s, v).word());  // (H1)
+    }
+    change(checksum_in(super), checksum_of_words(super));  // (H2)
+  }
+  [[noreturn]] void damaged() const {
+    throw error("the superblock of the chunk store in " + medium_.name() + " is damaged",
+                "restore the pool from a copy");
   }
 
   void make_superblock(word& root, const chunk_shape& shape, const store_identity& given) {
@@ -218,8 +279,7 @@ class records_in_memory {
     const auto [ring, merge] = parts_of<ring_word>(super.ring.load(std::memory_order_acquire));
     if (chunk_of == 0 || chunk_of > most_blocks_of_chunk || ring == 0 || ring > 30 ||
         merge > static_cast<std::uint32_t>(merge_policy::copy))
-      throw error("the superblock of the chunk store in " + medium_.name() + " is damaged",
-                  "restore the pool from a copy");
+      damaged();
     check_size("the chunk store in " + medium_.name(), blocks, bytes, "device " + device_.name(), geometry_);
     shape = {static_cast<std::uint32_t>(chunk_of), ring, static_cast<merge_policy>(merge)};
   }

@@ -10,6 +10,7 @@
 #include <pmlab/blocks/device.hpp>
 #include <pmlab/stores/chunk_store/chunk.hpp>
 #include <pmlab/stores/chunk_store/copy_merges.hpp>
+#include <pmlab/stores/chunk_store/open_queues.hpp>
 #include <pmlab/stores/chunk_store/request_list.hpp>
 #include <pmlab/sync/relax.hpp>
 
@@ -19,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <span>
@@ -47,10 +49,11 @@ struct chunk_completion {
 //
 // Merges by copy run on the queue whose write filled the ring, beside its operations and after them; its next
 // operations move them on. A write to a chunk whose ring is full waits for the merge. It waits for merges of other
-// threads for a tenth of a second at most: then the ring goes into the chunk's map, and no thread depends on an idle
-// one.
+// threads for a tenth of a second at most: then the ring goes into the chunk's map. Without maps it goes on waiting: a
+// thread that waits moves on the queues that nobody uses at that moment, so that no thread depends on one that is not
+// reaped. An operation that was moved on is reaped by its owner as any other.
 template <class Store>
-class chunk_queue {
+class chunk_queue final : public detail::chunk_store::helped_queue {
   using plan = typename Store::plan;
   using range = typename Store::range;
   using volume = typename Store::volume_handle;
@@ -63,6 +66,7 @@ class chunk_queue {
       : store_(store), drive_(store.device(), std::max(depth, least_drive_depth)), merges_(store), operations_(depth) {
     if (depth == 0) throw error("a queue of depth 0", "choose a depth of at least 1");
     for (std::size_t i = depth; i > 0; --i) free_.push_back(i - 1);
+    store.queues().enter(*this);
   }
   chunk_queue(const chunk_queue&) = delete;
   chunk_queue& operator=(const chunk_queue&) = delete;
@@ -70,6 +74,7 @@ class chunk_queue {
     std::array<chunk_completion, 1> ignored;
     while (in_flight() > 0) static_cast<void>(reap(ignored, 1));
     static_cast<void>(go_on_with_merges());
+    store_.queues().leave(*this);
     merges_.give_up();
   }
 
@@ -95,6 +100,7 @@ class chunk_queue {
   // Parts in one chunk that do not overlap; all of them take effect or none. Their data may be unaligned: it is copied.
   template <class Part>
   [[nodiscard]] bool write_group(const volume& v, std::span<const Part> parts, std::uint64_t tag) {
+    const using_it lock(use_);
     if (free_.empty()) return false;
     std::vector<const Part*> sorted;
     for (const Part& p : parts) {
@@ -131,7 +137,8 @@ class chunk_queue {
   // of others, also of other queues of this thread, keep replaced blocks; while removals of volumes are under way, it
   // waits for a thread that makes or removes a volume, too.
   std::size_t reap(std::span<chunk_completion> completions, std::size_t at_least) {
-    const std::size_t wanted = std::min({at_least, completions.size(), in_flight()});
+    const using_it lock(use_);
+    const std::size_t wanted = std::min({at_least, completions.size(), under_way()});
     if (wanted == 0 && (has_work() || waits_for_others())) progress(0);
     while (done_.size() < wanted) progress(1);
     static_cast<void>(store_.finish_removals());
@@ -141,31 +148,49 @@ class chunk_queue {
     return count;
   }
 
-  // Requests of operations or of merges that have not ended.
-  [[nodiscard]] bool has_transfers() const noexcept { return drive_.in_flight() > 0 || !waiting_.empty(); }
-  // Waits for these, and goes on with merges while that is possible. False: there was nothing to do.
+  // Waits for the requests of operations and of merges, and goes on with merges while that is possible. False: there
+  // was nothing to do.
   bool go_on_with_merges() {
+    const using_it lock(use_);
     if (merges_.any()) merges_.go_on(waiting_);
     const bool any = has_work();
     while (has_work()) progress(1);
     return any;
   }
   // Merges of this queue are under way.
-  [[nodiscard]] bool has_merges() const noexcept { return merges_.any(); }
+  [[nodiscard]] bool has_merges() const noexcept {
+    const using_it lock(use_);
+    return merges_.any();
+  }
 
   // Started and not reaped.
-  [[nodiscard]] std::size_t in_flight() const noexcept { return operations_.size() - free_.size() + done_.size(); }
+  [[nodiscard]] std::size_t in_flight() const noexcept {
+    const using_it lock(use_);
+    return under_way();
+  }
+
+  bool go_on_for_another() noexcept override {
+    const std::unique_lock lock(use_, std::try_to_lock);
+    if (!lock.owns_lock() || (!has_work() && !waits_for_others())) return false;
+    const std::size_t before = done_.size();
+    const std::uint64_t changes = store_.changes();
+    progress_beside_owner();
+    return done_.size() != before || store_.changes() != changes;
+  }
 
  private:
+  using using_it = std::scoped_lock<detail::chunk_store::one_at_a_time>;
+
   static constexpr unsigned least_drive_depth = 32;
   // For space. A thread that does not reap its operations keeps replaced blocks from being free: the wait for it ends
   // after about two seconds, or a fifth of a second if no replaced block is kept. Others may free blocks and take them
   // again for ever: that ends, too.
   static constexpr unsigned most_waits = 100'000;
   static constexpr unsigned most_idle_waits = 2'000;  // waits of up to a millisecond each
-  // For merges of other threads: waits, of up to a millisecond, and ends of merges that left no room.
-  // Without maps the write fails then: ten seconds.
-  static constexpr unsigned most_waits_for_merges = Store::has_maps ? 100 : 10'000;
+  // For merges of other threads: how long nothing may change in the store, and how long it may take in all. Without maps
+  // the write fails then.
+  static constexpr std::chrono::milliseconds longest_rest{Store::has_maps ? 100 : 10'000};
+  static constexpr std::chrono::milliseconds longest_wait{Store::has_maps ? 100 : 60'000};
 
   static constexpr std::size_t most_submitted = 32;  // requests at a time
   // The most tries for space, before a wait may be long.
@@ -184,7 +209,8 @@ class chunk_queue {
     // While its chunk's ring is full, or the drive:
     std::optional<std::uint64_t> merge_failures{};  // number that the queue had when it began to wait
     bool may_remap = false;                         // the ring may go into a map
-    unsigned waits = 0;
+    std::chrono::steady_clock::time_point waits_since{};
+    std::chrono::steady_clock::time_point rests_since{};
     std::uint64_t changes = 0;  // changes of the store when it last tried
     // Its place, and the part after it in a list of parts:
     std::size_t operation = 0;
@@ -273,23 +299,40 @@ class chunk_queue {
 
   [[nodiscard]] bool start(const volume& v, std::uint64_t offset, std::uint64_t length, std::byte* data, kind what,
                            std::uint64_t tag) {
+    const using_it lock(use_);
     if (free_.empty()) return false;
-    if (length == 0) {
+    operation made(v);
+    made.what = what;
+    made.tag = tag;
+    const auto add = [&](std::uint64_t number, range blocks, std::uint64_t at) {
+      part& p = made.parts.emplace_back();
+      p.chunk = number;
+      p.blocks = {blocks};
+      p.data = {data == nullptr ? nullptr : data + at};
+    };
+    if (what == kind::discard)
+      for_each_chunk_to_discard(made.of, offset, length, add);
+    else
+      for_each_chunk(offset, length, add);
+    if (made.parts.empty()) {
       reserve_completions(1);
       done_.push_back({tag, {}});
       return true;
     }
-    operation made(v);
-    made.what = what;
-    made.tag = tag;
-    for_each_chunk(offset, length, [&](std::uint64_t number, range blocks, std::uint64_t at) {
-      part& p = made.parts.emplace_back();
-      p.chunk = number;
-      p.blocks = {blocks};
-      p.data = {data + at};
-    });
     begin(std::move(made));
     return true;
+  }
+  // Of the chunks of the range, those that have blocks: for the others there is nothing to do.
+  template <class Visit>
+  void for_each_chunk_to_discard(volume_number of, std::uint64_t offset, std::uint64_t length, Visit&& visit) {
+    if (length == 0) return;
+    const std::uint64_t end = offset + length;
+    for (const std::uint64_t number :
+         store_.chunks_to_discard(of, offset / chunk_bytes(), (end - 1) / chunk_bytes() + 1)) {
+      const std::uint64_t first = std::max(offset, number * chunk_bytes());
+      const std::uint64_t last = std::min(end, (number + 1) * chunk_bytes());
+      visit(number, blocks_in_chunk(first, last - first), first - offset);
+    }
   }
 
   template <class Part>
@@ -320,7 +363,7 @@ class chunk_queue {
 
   // Memory for the completions of all operations under way, and of so many more.
   void reserve_completions(std::size_t more) {
-    const std::size_t needed = in_flight() + more;
+    const std::size_t needed = under_way() + more;
     if (needed > done_.capacity()) done_.reserve(std::max(needed, operations_.size()));
   }
 
@@ -416,6 +459,8 @@ class chunk_queue {
         wait.pause();
       } else {
         store_.wait_for_change(seen);
+        // Another queue may keep blocks, and not be reaped.
+        if (store_.changes() == seen && store_.queues().help(*this)) continue;
         if (store_.changes() == seen) idle_waits += room == later::kept || merged ? 1 : 10;
       }
     }
@@ -449,6 +494,10 @@ class chunk_queue {
     }
   }
 
+  [[nodiscard]] std::size_t under_way() const noexcept { return operations_.size() - free_.size() + done_.size(); }
+  // Requests of operations or of merges that have not ended.
+  [[nodiscard]] bool has_transfers() const noexcept { return drive_.in_flight() > 0 || !waiting_.empty(); }
+
   // Waits for `at_least` transfers, or for other threads if there are none, and goes on with what that makes possible.
   void progress(std::size_t at_least) {
     std::array<blocks::completion, 16> ended;
@@ -460,7 +509,16 @@ class chunk_queue {
       wait_for_records(at_least);
     else
       wait_for_others(at_least);
-    for (const blocks::completion& c : std::span(ended).first(count)) {
+    go_on(std::span(ended).first(count));
+  }
+  // The same, without waiting for anything.
+  void progress_beside_owner() {
+    std::array<blocks::completion, 16> ended;
+    submit_waiting();
+    go_on(std::span(ended).first(has_transfers() ? drive_.reap(ended, 0) : 0));
+  }
+  void go_on(std::span<const blocks::completion> ended) {
+    for (const blocks::completion& c : ended) {
       if (merges_.is_mine(c.tag)) {
         merges_.completed(c, waiting_);
         continue;
@@ -493,15 +551,9 @@ class chunk_queue {
     without_room_.for_each([&](const part& p) { may_remap |= p.may_remap; });
     if (may_remap) return;
     if (store_.help_merges()) return;
-    if (at_least > 0) {
-      store_.wait_for_change(seen_);
-    } else {
-      // A caller that polls does not wait, but the time that it lets pass counts.
-      const auto now = std::chrono::steady_clock::now();
-      if (now - polled_ < std::chrono::milliseconds(1)) return;
-      polled_ = now;
-    }
-    without_room_.for_each([](part& p) { ++p.waits; });
+    // A caller that polls does not wait, but the time that it lets pass counts.
+    if (at_least > 0) store_.wait_for_change(seen_);
+    if (store_.changes() == seen_) store_.queues().help(*this);
   }
 
   // What can go on without another thread: transfers, and records that are being written.
@@ -543,11 +595,13 @@ class chunk_queue {
   // Merges the part's chunk, if no queue does, and tries again later.
   void wait_for_room(std::size_t at, std::size_t number) {
     part& p = operations_[at]->parts[number];
-    if (seen_ != p.changes) ++p.waits;
+    const auto now = std::chrono::steady_clock::now();
+    if (p.waits_since == std::chrono::steady_clock::time_point{}) p.waits_since = p.rests_since = now;
+    if (seen_ != p.changes) p.rests_since = now;
     p.changes = seen_;
     // A merge that fails may fail again.
     const auto has_failed = [&] { return merge_failure(p, p.planned.key()) != std::errc{}; };
-    p.may_remap = p.waits > most_waits_for_merges || has_failed();
+    p.may_remap = now - p.rests_since > longest_rest || now - p.waits_since > longest_wait || has_failed();
     if (!p.may_remap && !merges_.begin(p.planned.key(), waiting_)) p.may_remap = has_failed();
     without_room_.push_back(p);
   }
@@ -567,6 +621,7 @@ class chunk_queue {
     free_.push_back(at);
   }
 
+  mutable detail::chunk_store::one_at_a_time use_;  // the owner's, or that of a thread that moves the queue on
   Store& store_;
   device_queue drive_;
   detail::chunk_store::copy_merges<Store> merges_;
@@ -577,7 +632,6 @@ class chunk_queue {
   part_list without_room_;                     // the ring of the chunk is
   part_list not_durable_;                      // the record is being written
   std::uint64_t seen_ = 0;                     // changes of the store
-  std::chrono::steady_clock::time_point polled_{};
   std::vector<chunk_completion> done_;  // has memory for all operations under way
 };
 

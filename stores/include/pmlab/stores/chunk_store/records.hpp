@@ -8,8 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <mutex>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace pmlab::stores::detail::chunk_store {
@@ -22,6 +25,25 @@ template <media::medium Medium>
 class records {
  public:
   records(Medium& medium, word& slabs, const chunk_shape& shape) : medium_(medium), slabs_(slabs), shape_(shape) {}
+
+  // False: a slab has another size than each has, is beyond the medium or on another one; or the list of them has no
+  // end.
+  [[nodiscard]] bool are_possible() const {
+    std::set<std::pair<std::uint64_t, std::uint64_t>> seen;  // beginning and end of each
+    for (std::uint64_t at = slabs_.load(std::memory_order_acquire); at != 0;) {
+      const media::pointer<slab> p(at);
+      if (!media::can_name(medium_, p)) return false;
+      const slab& s = *medium_.resolve(p);
+      const std::uint64_t count = s.count.load(std::memory_order_acquire);
+      if ((count != few && count != usual_count()) || !media::can_name(medium_, p, slab_bytes(count))) return false;
+      const auto [place, is_new] = seen.emplace(at, at + slab_bytes(count));
+      if (!is_new || (place != seen.begin() && std::prev(place)->second > place->first) ||
+          (std::next(place) != seen.end() && std::next(place)->first < place->second))
+        return false;
+      at = s.next.load(std::memory_order_acquire);
+    }
+    return true;
+  }
 
   // A record without a key and of zeros; nullptr: no space.
   [[nodiscard]] record* take() {
@@ -107,6 +129,12 @@ class records {
   }
 
  private:
+  // Records of a slab: all stores so far have one of the two.
+  static constexpr std::uint64_t few = 4;
+  [[nodiscard]] std::uint64_t usual_count() const noexcept {
+    constexpr std::uint64_t usual_bytes = std::uint64_t{64} << 10;
+    return (usual_bytes - sizeof(slab)) / record_bytes(shape_.ring);
+  }
   [[nodiscard]] std::uint64_t slab_bytes(std::uint64_t count) const noexcept {
     return sizeof(slab) + count * record_bytes(shape_.ring);
   }
@@ -122,10 +150,7 @@ class records {
 
   // Adds a slab. REQUIRES: the lock is held.
   [[nodiscard]] bool add_slab() {
-    constexpr std::uint64_t usual_bytes = std::uint64_t{64} << 10;
-    constexpr std::uint64_t few = 4;
-    const std::uint64_t count =
-        media::sizes_on<Medium>.small_slabs ? few : (usual_bytes - sizeof(slab)) / record_bytes(shape_.ring);
+    const std::uint64_t count = media::sizes_on<Medium>.small_slabs ? few : usual_count();
     const std::uint64_t bytes = slab_bytes(count);
     // Giving a record back must not fail.
     free_.reserve(known_ + count);

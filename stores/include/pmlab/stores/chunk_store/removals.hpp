@@ -83,6 +83,21 @@ class removals {
 
   // Removes the chunks of a volume whose handles are void, except those that operations in flight use.
   void remove_chunks_of(std::uint32_t volume_id) {
+    for (const std::uint64_t key : keys_of(volume_id)) {
+      stripe& s = store().stripe_of(key);
+      std::unique_lock lock(s.mutex);
+      if (const auto at = s.writers.find(key); at != s.writers.end() && at->second.has_users()) continue;
+      std::errc failure{};
+      record* const r = store().look_up(key, failure);
+      if (r == nullptr && failure == std::errc{}) continue;  // a change that had failed is undone: the chunk is gone
+      if (r != nullptr) failure = remove_chunk(s, lock, key, *r);
+      if (failure == no_memory) throw std::bad_alloc();
+      if (failure != std::errc{}) throw error_of_removal();
+    }
+  }
+  // The chunks of a volume that have records, or had one whose removal failed: some twice. Throws std::bad_alloc;
+  // pmlab::error: the records cannot be read.
+  [[nodiscard]] std::vector<std::uint64_t> keys_of(std::uint32_t volume_id) {
     std::vector<std::uint64_t> all;
     const auto add = [&](std::uint64_t key) {
       if (volume_of(key) == volume_id) all.push_back(key);
@@ -97,17 +112,7 @@ class removals {
         const std::scoped_lock lock(store().stripes[i].mutex);
         store().records.for_each_unsure(i, add);
       }
-    for (const std::uint64_t key : all) {
-      stripe& s = store().stripe_of(key);
-      std::unique_lock lock(s.mutex);
-      if (const auto at = s.writers.find(key); at != s.writers.end() && at->second.has_users()) continue;
-      std::errc failure{};
-      record* const r = store().look_up(key, failure);
-      if (r == nullptr && failure == std::errc{}) continue;  // a change that had failed is undone: the chunk is gone
-      if (r != nullptr) failure = remove_chunk(s, lock, key, *r);
-      if (failure == no_memory) throw std::bad_alloc();
-      if (failure != std::errc{}) throw error_of_removal();
-    }
+    return all;
   }
   [[nodiscard]] error error_of_removal() const {
     return error(store().records.name() + " failed: a volume cannot be removed",
