@@ -325,8 +325,8 @@ TEST(ChunkStoreOnBlocks, a_poll_goes_on_with_a_write_that_waits_for_the_merge_of
   EXPECT_GT(behind_a_merge, 0U);
 }
 
-// Reads and writes of a queue that nobody reaps, also one of the writing thread's own, keep the ring of a chunk full for
-// no writer. Other threads read meanwhile: what they do is no failure of the merge.
+// Reads and writes of a queue that is not reaped, also one of the writing thread's own, keep the ring of a chunk full
+// for no writer. Other threads read meanwhile, which is no failure of the merge.
 template <class Store>
 void write_beside_an_unpolled_queue(Store& store, std::uint64_t chunk_blocks) {
   constexpr unsigned unpolled = 8;

@@ -233,8 +233,8 @@ TEST(ChunkDamage, any_bit_of_the_header_of_a_drive_beside_records_in_memory) {
   }
 }
 
-// The words of a store in a pool that say where all else is: each bit of the superblock, of its volumes, and of the heads
-// of slabs; and the places of maps. The store is right, or one error names the damage; it never goes beyond the pool.
+// The words of a store in a pool that lead to all else: each bit of the superblock, of its volumes, and of the heads of
+// slabs; and the places of maps. The store is right, or one error names the damage; it never goes beyond the pool.
 TEST(ChunkDamage, any_bit_of_a_superblock_in_a_pool) {
   const temporary_folder folder;
   blocks::memory device(torn_small);
@@ -284,13 +284,13 @@ TEST(ChunkDamage, any_bit_of_a_superblock_in_a_pool) {
       const std::string where = "word " + std::to_string(n) + ", bit " + std::to_string(bit);
       const std::string error = answer(open, right, where);
       ++(error.empty() ? opened : refused);
-      // An unused volume's size and name say nothing.
+      // An unused volume's size and name have no meaning.
       const bool is_of_none = words[n] == &super.volumes[2].bytes || words[n] == &super.volumes[2].name[0];
       EXPECT_TRUE(!error.empty() || is_of_none) << where;
-      EXPECT_TRUE(error.empty() || error.find("damaged") != std::string::npos ||
-                  error.find("was made for") != std::string::npos ||
-                  error.find("is not the drive") != std::string::npos || error.find("two owners") != std::string::npos ||
-                  error.find("device memory failed") != std::string::npos)
+      EXPECT_TRUE(
+          error.empty() || error.find("damaged") != std::string::npos ||
+          error.find("was made for") != std::string::npos || error.find("is not the drive") != std::string::npos ||
+          error.find("two owners") != std::string::npos || error.find("device memory failed") != std::string::npos)
           << where << ": " << error;
       EXPECT_EQ(words[n]->load(), damaged) << where;
       words[n]->fetch_xor(std::uint64_t{1} << bit);

@@ -602,10 +602,14 @@ TEST(KvFailures, a_device_that_is_full_is_not_one_that_has_failed_once) {
   splitmix64 random(seed_or(25));
   content right;
   store db = m.open();
-  for (int i = 0; i < 30; ++i) ASSERT_NO_FATAL_FAILURE(change(db, right, 60, random));
+  // Live records among those that are replaced: what is collected is read.
+  for (std::uint64_t n = 0; n < 90; ++n) {
+    ASSERT_EQ(db.put("still " + std::to_string(n), bytes_of(std::string(300, 's'))), kv_outcome::added);
+    ASSERT_NO_FATAL_FAILURE(change(db, right, 10, random));
+  }
   // Until the read of a superblock that is collected has failed.
   for (int i = 0; i < 1000 && db.stats().lost_bytes == 0; ++i) {
-    m.on.inject({.skip = random.below(20), .what = blocks::operation::read});
+    m.on.inject({.skip = random.below(60), .what = blocks::operation::read});
     for (int n = 0; n < 60; ++n)
       static_cast<void>(message_of([&] {
         static_cast<void>(db.put(key_of(random.below(keys)), bytes_of(random_value(random, random.below(400)))));
@@ -785,10 +789,7 @@ TEST(KvDamage, of_a_record_costs_its_key_until_that_is_put_again_or_erased) {
     for (const std::uint64_t n : {3, 7, 11}) ASSERT_EQ(damage_record(m, key_of(n), what), 1);
     store db = m.open();
     std::vector<std::string> named;
-    EXPECT_EQ(damaged_keys(db, right, "",
-                           [&](const error& e) {
-                             named.emplace_back(e.what());
-                           }),
+    EXPECT_EQ(damaged_keys(db, right, "", [&](const error& e) { named.emplace_back(e.what()); }),
               (std::vector<std::string>{key_of(3), key_of(7), key_of(11)}));
     ASSERT_EQ(named.size(), 3U);
     EXPECT_PRED2(says, named[0], "of key 'key 3' of key space 0, is damaged");
@@ -1009,13 +1010,13 @@ TEST(KvDamage, of_any_bit_costs_no_more_than_the_keys_that_it_touches) {
   std::printf("%lu bits: %lu damaged values, %lu keys and %lu pages passed over, %lu harmless, %lu keys listed again\n",
               rounds, a.damaged, a.skipped_keys, a.skipped_pages, a.harmless, a.relisted);
   EXPECT_GT(a.damaged, rounds / 10);
-  EXPECT_GT(a.skipped_keys, rounds / 100);
-  EXPECT_GT(a.skipped_pages, rounds / 100);
+  EXPECT_GT(a.skipped_keys, 0U);
+  EXPECT_GT(a.skipped_pages, 0U);
   EXPECT_GT(a.relisted, 0U);
   EXPECT_GT(a.spaces, 0U);
 }
 
-// Records move while a bit is wrong:// Records move while a bit is wrong: collection takes no damaged byte along, and gives the rest of the superblock up.
+// Records move while a bit is wrong: collection takes no damaged byte along, and gives the rest of the superblock up.
 TEST(KvFlippedBits, stay_with_their_record_while_others_are_collected) {
   splitmix64 random(seed_or(13));
   std::uint64_t errors = 0;

@@ -77,12 +77,14 @@ TEST(StoreFiles, HaveTheBlocksThatTheStoreWasMadeWith) {
   media::dram memory;
   expect_blocks_of_the_store(folder.file("pairs"), "of 512 bytes", [&](blocks::file& drive) {
     using pairs = stores::kv_device<media::dram, blocks::file>;
-    auto device = pairs::open(memory, drive,
-                              {.superblock_bytes = 1 << 17, .buffer_bytes = 1 << 20, .largest_value = 1 << 16});
+    auto device =
+        pairs::open(memory, drive, {.superblock_bytes = 1 << 17, .buffer_bytes = 1 << 20, .largest_value = 1 << 16});
     static_cast<void>(device.put("a key", {}));
   });
   expect_blocks_of_the_store(folder.file("tables"), "was made with 512", [](blocks::file& drive) {
-    const auto db = store::open({.capacity = drive}, {.place = stores::placement::capacity_only, .segment_bytes = 1 << 16, .manifest_bytes = 1 << 14});
+    const auto db =
+        store::open({.capacity = drive},
+                    {.place = stores::placement::capacity_only, .segment_bytes = 1 << 16, .manifest_bytes = 1 << 14});
     db->table("t").put("key", "value");
   });
   // One without a store has the usual ones.

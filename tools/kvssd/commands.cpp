@@ -36,8 +36,8 @@ std::mutex& lock_of(_kvs_key_space_handle& space, std::string_view key) {
   return locks[mix_bits(std::hash<std::string_view>{}(key) + space.of->id) % locks.size()];
 }
 
-// Bytes of a pair, or the least that a damaged one may have: what a key space has counted stays a bound from above. 0: it
-// is absent.
+// Bytes of a pair, or the least that a damaged one may have: the sum of a key space stays a bound from above. 0: it is
+// absent.
 std::uint64_t bytes_of(engine& pairs, std::string_view key, std::uint8_t id) {
   const auto size = pairs.size_of(key, id);
   return size ? size->least : 0;

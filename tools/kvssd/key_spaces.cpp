@@ -104,7 +104,7 @@ void key_spaces::finish_removals() noexcept {
     if (!going_.test(id)) continue;
     const auto of = static_cast<std::uint8_t>(id);
     try {
-      pairs_.erase_space(of);  // (N2) damage keeps nothing that can be freed
+      pairs_.erase_space(of);         // (N2) damage keeps nothing that can be freed
       pairs_.erase(key_of(of), own);  // (N3)
       going_.reset(id);
     } catch (const std::exception&) {
@@ -169,9 +169,9 @@ key_spaces::content key_spaces::count(std::uint8_t id) {
 void key_spaces::check_lost(std::string_view name) const {
   const auto lost = std::ranges::find_if(all_, [](const auto& one) { return one.second.is_lost; });
   if (lost == all_.end()) return;
-  throw error("key space '" + std::string(name) + "' is not there, or is the one whose name is damaged, '" +
-                  lost->first + "'",
-              "open that one, copy its pairs, and delete it");
+  throw error(
+      "key space '" + std::string(name) + "' is not there, or is the one whose name is damaged, '" + lost->first + "'",
+      "open that one, copy its pairs, and delete it");
 }
 
 bool key_spaces::write(const key_space& space, bool is_going) {

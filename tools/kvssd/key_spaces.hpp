@@ -20,7 +20,7 @@ struct key_space {
   std::uint64_t capacity = 0;  // bytes of keys and values; 0: unlimited
   bool is_open = false;
   bool is_lost = false;  // its name is damaged: `name` stands in for it
-  // Bytes of keys and values in a limited one, counted when it is opened; where records are damaged, a bound from above.
+  // Bytes of keys and values in a limited one, counted when it is opened; where some are damaged, a bound.
   std::atomic<std::uint64_t> used{0};
 };
 
@@ -33,8 +33,8 @@ enum class space_outcome : std::uint8_t { done, exists, absent, is_open, full };
 // A key space that is removed is gone at once; its pairs may follow later. Those that a failure or a crash left are
 // removed by the next `make`, `remove` or opening, and its id is not used before.
 //
-// Damage: a key space whose name is damaged is there as `#damaged-ID`, without a limit, to be read and removed. While there
-// is one, functions throw for a name that is not there: it may be that one.
+// Damage: a key space whose name is damaged is there as `#damaged-ID`, without a limit, to be read and removed. While
+// there is one, functions throw for a name that is not there: it may be that one.
 class key_spaces {
  public:
   static constexpr std::uint8_t most = 250;  // ids 0 to 249
@@ -52,8 +52,8 @@ class key_spaces {
   // Sum of the limits.
   [[nodiscard]] std::uint64_t reserved() const;
 
-  // Bytes of keys and values, and pairs: reads all keys of the space; where it meets a damaged page of keys, the heads of
-  // all records. A damaged pair counts with the most that it can have.
+  // Bytes of keys and values, and pairs: reads all keys of the space; where it meets a damaged page of keys, the heads
+  // of all records. A damaged pair counts with the most that it can have.
   struct content {
     std::uint64_t pairs = 0, bytes = 0;
   };

@@ -1,5 +1,5 @@
-// Bits of a device's backing file that are flipped between two openings: they cost the pairs that they are in, and say
-// so. All else goes on.
+// Bits of a device's backing file that are flipped between two openings: they cost the pairs that they are in, which are
+// reported. All else goes on.
 #include <pmlab/kvssd/kvs_api.h>
 
 #include <array>
@@ -24,7 +24,9 @@ std::string key_of(int n) {
   std::string digits = std::to_string(n);
   return "user:" + std::string(5 - digits.size(), '0') + digits;
 }
-std::string value_of(int n) { return "<" + std::to_string(n) + ">" + std::string(900, static_cast<char>('a' + n % 26)); }
+std::string value_of(int n) {
+  return "<" + std::to_string(n) + ">" + std::string(900, static_cast<char>('a' + n % 26));
+}
 
 class DamagedFile : public testing::Test {
  protected:
@@ -41,7 +43,8 @@ class DamagedFile : public testing::Test {
     // Until all of these have left the write buffer.
     kvs_key_space_handle users = space_;
     open_space("filler");
-    for (int i = 0; i < 24; ++i) ASSERT_EQ(store("filler " + std::to_string(i % 6), std::string(1 << 20, 'f')), KVS_SUCCESS);
+    for (int i = 0; i < 24; ++i)
+      ASSERT_EQ(store("filler " + std::to_string(i % 6), std::string(1 << 20, 'f')), KVS_SUCCESS);
     for (int i = 0; i < 6; ++i) ASSERT_EQ(erase("filler " + std::to_string(i)), KVS_SUCCESS);
     space_ = users;
     ASSERT_EQ(kvs_close_device(device_), KVS_SUCCESS);

@@ -53,8 +53,8 @@ enum class file_io : std::uint8_t {
 struct file_options {
   // At least the drive's logical block. 0: as the store on it was made with; 4096, if there is none.
   std::uint32_t block_bytes = 0;
-  std::uint64_t least_bytes = 0;     // a smaller file or device is refused
-  file_io io = file_io::automatic;   // how requests reach the kernel
+  std::uint64_t least_bytes = 0;    // a smaller file or device is refused
+  file_io io = file_io::automatic;  // how requests reach the kernel
   // True: through the kernel's page cache, for file systems without direct I/O. Requests are copied, and a drive's
   // figures become the cache's; durability is the same, since a flush still reaches the drive.
   bool page_cache = false;

@@ -28,16 +28,15 @@
 // used with a half of another copy of the same opening: these cannot be distinguished.
 //
 // Damage: each record has checksums of its head and of its value. A damaged one is never returned: a read throws
-// kv_damaged, which names the key, and not "absent". It costs that key alone, which counts as there (`exist`) until it is
-// put again or erased; both succeed, and so does all else. If the key itself cannot be read, the record counts as that of
-// each key with its hash of 55 bits that has no other record: put or erase of one of these ends the record. Only a key
-// that shares all 55 bits with another could lose its report so.
-// A damaged page of keys costs no pair: its keys are read and changed as before. Walks pass over it, and say so
+// kv_damaged, which names the key, and not "absent". It costs that key alone, which counts as there (`exist`) until it
+// is put again or erased; both succeed, and so does all else. If the key itself cannot be read, the record counts as
+// that of each key with its hash of 55 bits that has no other record: put or erase of one of these ends the record. Only
+// a key that shares all 55 bits with another could lose its report so.
+// A damaged page of keys costs no pair: its keys are read and changed as before. Walks pass over it, and report it
 // (kv_skipped), until `repair` has written it again. `stats` counts the searches that met damage, `check` names each.
 // A superblock with a damaged record is not used again before the next opening. An overwrite that is damaged in the
-// write buffer
-// between a crash and the next opening counts as torn by the crash: its key has the value that the index led to before.
-// Where the device was closed, it is noticed.
+// write buffer between a crash and the next opening counts as torn by the crash: its key has the value that the index
+// led to before. Where the device was closed, it is noticed.
 //
 // Layout and orders: kv_ssd/layout.hpp, pairs.hpp (S), mover.hpp (G), buckets.hpp (B), chains.hpp (C), moments.hpp (E).
 //
@@ -97,7 +96,8 @@ template <class Store>
 class kv_queue;
 
 // See the file's prologue. Keys have 4 to 255 bytes (1 to 16 with short_keys), key spaces are 0 to 254. Operations
-// throw pmlab::error: an impossible key or key space, a value that is too large (kv_too_large); the flash failed (nothing was acknowledged); kv_damaged.
+// throw pmlab::error: an impossible key or key space, a value that is too large (kv_too_large); the flash failed
+// (nothing was acknowledged); kv_damaged.
 // `Hash`: of (key space, key); for tests.
 template <media::medium Medium, blocks::device Device, class Hash = detail::kv_ssd::default_hash>
 class kv_device {
@@ -322,8 +322,8 @@ class kv_device {
 
   // Up to `most` keys of a space from `from` on, in byte order. Each was there at some moment of the call; none is
   // missed that was there throughout. Reads the keys of each group of four first bytes that it visits: a group of many
-  // keys takes as long for each call. Damaged keys are listed, as they are there. `skipped`: gets the damaged pages, and
-  // the damaged keys. Without it, a damaged page throws kv_damaged.
+  // keys takes as long for each call. Damaged keys are listed, as they are there. `skipped`: gets the damaged pages,
+  // and the damaged keys. Without it, a damaged page throws kv_damaged.
   [[nodiscard]] std::vector<std::string> list(std::string_view from, std::size_t most, std::uint8_t space = 0,
                                               kv_skipped* skipped = nullptr) {
     check_space(space);

@@ -17,9 +17,10 @@ namespace pmlab::blocks {
 
 // How the header of a store begins, and where it has the bytes of a block, as a word.
 struct store_mark {
-  std::array<char, 8> magic{};
-  std::size_t block_bytes_at = 0;
+  std::array<char, 8> magic{};     // its first bytes
+  std::size_t block_bytes_at = 0;  // offset of the word
 };
+// The stores of the library.
 inline constexpr std::array<store_mark, 3> store_marks{{
     {{'P', 'M', 'L', 'C', 'H', 'U', 'N', 'K'}, 32},
     {{'P', 'M', 'L', 'K', 'V', 'S', 'S', 'D'}, 32},

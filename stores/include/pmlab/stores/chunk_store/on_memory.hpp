@@ -223,12 +223,12 @@ class records_in_memory {
   // (H1) each volume has its check < (H2) the superblock has its checksum, from when on each of them needs one.
 
   [[nodiscard]] static word& checksum_in(superblock& super) noexcept { return super.volumes[2].session; }
-  // Of the words that do not change. Never 0, and no flipped bit makes it 0.
+  // The words that do not change are summed. Never 0, and no flipped bit makes it 0.
   [[nodiscard]] static std::uint64_t checksum_of_words(const superblock& super) noexcept {
     std::array<std::uint64_t, 6> words{};
     std::size_t n = 0;
-    for (const word* w : {&super.identity[0], &super.identity[1], &super.block_bytes, &super.chunk_blocks, &super.ring,
-                          &super.blocks})
+    for (const word* w :
+         {&super.identity[0], &super.identity[1], &super.block_bytes, &super.chunk_blocks, &super.ring, &super.blocks})
       words[n++] = w->load(std::memory_order_acquire);
     return pmlab::checksum(words.data(), sizeof words) | std::uint64_t{3} << 62;
   }

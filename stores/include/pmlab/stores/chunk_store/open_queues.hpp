@@ -57,7 +57,7 @@ class open_queues {
     std::erase(all_, &q);
     lock_.unlock();
   }
-  // Moves all others on that nobody uses now. False: none did anything, or another thread helps.
+  // Moves all others on that no thread uses now. False: none did anything, or another thread helps.
   bool help(const helped_queue& me) noexcept {
     if (!lock_.try_lock()) return false;
     bool any = false;

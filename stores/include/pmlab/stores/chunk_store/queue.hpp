@@ -50,7 +50,7 @@ struct chunk_completion {
 // Merges by copy run on the queue whose write filled the ring, beside its operations and after them; its next
 // operations move them on. A write to a chunk whose ring is full waits for the merge. It waits for merges of other
 // threads for a tenth of a second at most: then the ring goes into the chunk's map. Without maps it goes on waiting: a
-// thread that waits moves on the queues that nobody uses at that moment, so that no thread depends on one that is not
+// thread that waits moves on the queues that no thread uses at that moment, so that none depends on one that is not
 // reaped. An operation that was moved on is reaped by its owner as any other.
 template <class Store>
 class chunk_queue final : public detail::chunk_store::helped_queue {
@@ -169,6 +169,7 @@ class chunk_queue final : public detail::chunk_store::helped_queue {
     return under_way();
   }
 
+  // Moves it on for a thread that waits for what it has. False: it is in use, or there was nothing to do.
   bool go_on_for_another() noexcept override {
     const std::unique_lock lock(use_, std::try_to_lock);
     if (!lock.owns_lock() || (!has_work() && !waits_for_others())) return false;
@@ -187,8 +188,8 @@ class chunk_queue final : public detail::chunk_store::helped_queue {
   // again for ever: that ends, too.
   static constexpr unsigned most_waits = 100'000;
   static constexpr unsigned most_idle_waits = 2'000;  // waits of up to a millisecond each
-  // For merges of other threads: how long nothing may change in the store, and how long it may take in all. Without maps
-  // the write fails then.
+  // For merges of other threads: how long nothing may change in the store, and how long it may take in all. Without
+  // maps the write fails then.
   static constexpr std::chrono::milliseconds longest_rest{Store::has_maps ? 100 : 10'000};
   static constexpr std::chrono::milliseconds longest_wait{Store::has_maps ? 100 : 60'000};
 
@@ -322,7 +323,7 @@ class chunk_queue final : public detail::chunk_store::helped_queue {
     begin(std::move(made));
     return true;
   }
-  // Of the chunks of the range, those that have blocks: for the others there is nothing to do.
+  // Visits the chunks of the range that have blocks: for the others there is nothing to do.
   template <class Visit>
   void for_each_chunk_to_discard(volume_number of, std::uint64_t offset, std::uint64_t length, Visit&& visit) {
     if (length == 0) return;
@@ -632,7 +633,7 @@ class chunk_queue final : public detail::chunk_store::helped_queue {
   part_list without_room_;                     // the ring of the chunk is
   part_list not_durable_;                      // the record is being written
   std::uint64_t seen_ = 0;                     // changes of the store
-  std::vector<chunk_completion> done_;  // has memory for all operations under way
+  std::vector<chunk_completion> done_;         // has memory for all operations under way
 };
 
 }  // namespace pmlab::stores

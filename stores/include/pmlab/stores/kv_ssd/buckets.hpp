@@ -301,7 +301,7 @@ class buckets {
   } catch (const kv_damaged&) {
     return std::nullopt;
   }
-  // It is there, or what is left of it.
+  // It is there, whole or damaged.
   [[nodiscard]] bool has_page(std::uint64_t bucket, std::uint32_t page, port<Device>& through) {
     const std::optional<std::string> content = readable_page(bucket, page, through);
     return !content || !content->empty();

@@ -59,6 +59,7 @@ struct kv_prefix {
   std::uint32_t mask = 0;     // 0: all keys of the space
   std::uint32_t pattern = 0;  // no bit outside the mask
 
+  // The key is one of these.
   [[nodiscard]] constexpr bool has(std::string_view key) const noexcept {
     std::uint32_t first = 0;
     for (std::size_t i = 0; i < 4; ++i) first = first << 8 | (i < key.size() ? static_cast<std::uint8_t>(key[i]) : 0U);
@@ -71,13 +72,14 @@ struct kv_skipped {
   std::vector<std::string> keys{};  // listed keys whose records are damaged; a deleted one may be among them
   std::uint64_t pages = 0;          // pages of keys: those that they list were not met. `repair` lists them again
 
+  // It passed over something.
   [[nodiscard]] bool any() const noexcept { return pages != 0 || !keys.empty(); }
 };
 
-// The bytes of a pair, key and value. Of a damaged record only its units are known.
+// The bytes of a pair, key and value. Only the units of a damaged record are known.
 struct kv_size {
-  std::uint64_t least = 0;
-  std::uint64_t most = 0;  // the same, if the record can be read
+  std::uint64_t least = 0;  // it has no fewer
+  std::uint64_t most = 0;   // and no more: the same, if the record can be read
 };
 
 // The result of repairing a device.

@@ -46,8 +46,7 @@ class pairs {
     std::optional<place_word> damaged;
     result.at = core_.index.find(base, [&](place_word place) {
       const auto [record, is_whole] = core_.look(place, base, through, whole);
-      const bool is_of_key =
-          record.may_have_key() && record.head().space == space && record.key() == key;
+      const bool is_of_key = record.may_have_key() && record.head().space == space && record.key() == key;
       if (!is_whole) {
         if (!damaged && (is_of_key || !has_readable_key(record, base))) damaged = place;
         return false;
@@ -137,7 +136,7 @@ class pairs {
   }
 
  private:
-  // Of a record whose head is damaged: a key of the right hash has no flipped bit, and is the record's.
+  // A record whose head is damaged: a key of the right hash has no flipped bit, and is the record's.
   [[nodiscard]] static bool has_readable_key(const record_view& record, std::uint64_t base) noexcept {
     return record.may_have_key() && parts::base_of(record.head().space, record.key()) == base;
   }
