@@ -1,5 +1,5 @@
-// Bits of a device's backing file that are flipped between two openings: they cost the pairs that they are in, which are
-// reported. All else goes on.
+// Bits of a device's backing file that are flipped between two openings: they cost the pairs that they are in, which
+// are reported. All else goes on.
 #include <pmlab/kvssd/kvs_api.h>
 
 #include <array>

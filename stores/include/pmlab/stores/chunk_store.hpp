@@ -33,8 +33,8 @@
 // Damage: headers, superblocks, volumes, index blocks and pairs of records have checksums, and opening is an error that
 // names the damaged part; a torn index block and a damaged one can be told apart on a drive that keeps blocks whole, or
 // if the store was closed. The data of users has no checksum, and neither have records in persistent memory: the drive
-// and the memory are trusted with these. Places of slabs, records and maps that lie beyond the memory are errors. A copy
-// of drive or records of another session is an error.
+// and the memory are trusted with these. Places of slabs, records and maps that lie beyond the memory are errors. A
+// copy of drive or records of another session is an error.
 //
 // Layout: chunk_store/layout.hpp. Differences from the paper, with reasons (design findings in docs/stores.md):
 //  * An entry carries the lap of its position. The paper stores an entry and a tail: two lines, two fences, or lost

@@ -30,8 +30,8 @@
 // Damage: each record has checksums of its head and of its value. A damaged one is never returned: a read throws
 // kv_damaged, which names the key, and not "absent". It costs that key alone, which counts as there (`exist`) until it
 // is put again or erased; both succeed, and so does all else. If the key itself cannot be read, the record counts as
-// that of each key with its hash of 55 bits that has no other record: put or erase of one of these ends the record. Only
-// a key that shares all 55 bits with another could lose its report so.
+// that of each key with its hash of 55 bits that has no other record: put or erase of one of these ends the record.
+// Only a key that shares all 55 bits with another could lose its report so.
 // A damaged page of keys costs no pair: its keys are read and changed as before. Walks pass over it, and report it
 // (kv_skipped), until `repair` has written it again. `stats` counts the searches that met damage, `check` names each.
 // A superblock with a damaged record is not used again before the next opening. An overwrite that is damaged in the
