@@ -268,12 +268,12 @@ class chunk {
   // The map; nullptr: there is none, or it cannot be one (has_possible_map).
   [[nodiscard]] map_entry* block_map() const noexcept {
     const media::pointer<map_entry> at(record_.map.load(std::memory_order_acquire));
-    return media::can_name(medium_, at, map_bytes(shape_.blocks)) ? medium_.resolve(at) : nullptr;
+    return can_be_map(medium_, shape_, at) ? medium_.resolve(at) : nullptr;
   }
   // False: the word for the map of a record leads out of the medium.
   [[nodiscard]] static bool has_possible_map(const Medium& medium, const chunk_shape& shape, const record& r) noexcept {
     const media::pointer<map_entry> at(r.map.load(std::memory_order_acquire));
-    return !at || media::can_name(medium, at, map_bytes(shape.blocks));
+    return !at || can_be_map(medium, shape, at);
   }
 
   // Calls visit(word, its bits) for the words of the bits of `of`.
@@ -288,6 +288,10 @@ class chunk {
   }
 
  private:
+  [[nodiscard]] static bool can_be_map(const Medium& medium, const chunk_shape& shape,
+                                       media::pointer<map_entry> at) noexcept {
+    return at.word() % media::cache_line_bytes == 0 && media::can_name(medium, at, map_bytes(shape.blocks));
+  }
   static constexpr std::uint32_t words_per_line = media::cache_line_bytes / sizeof(word);
 
   [[nodiscard]] std::uint32_t advance(std::uint32_t position, std::uint32_t by) const noexcept {
