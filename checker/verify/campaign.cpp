@@ -281,8 +281,9 @@ child_outcome run_every_death(const subject& kind, const campaign_options& optio
                               round_counts& counts, const std::function<void(const round_counts&)>& progress) {
   using simulator::one_death;
   const auto start = clock::now();
-  round_options round = round_of(kind, options, options.round.seed);
-  round.hosts->death = one_death{};
+  campaign_options with_deaths = options;
+  with_deaths.round.hosts->death = one_death{};
+  const round_options round = round_of(kind, with_deaths, options.round.seed);
   const auto alone = [&](std::uint64_t number, round_options& next) {
     next = round;
     return number == 0;

@@ -60,8 +60,13 @@ scratch_file::scratch_file(const std::string& suffix) {
   const char* const given = std::getenv("TMPDIR");
   const fs::path folder = given != nullptr ? fs::path(given) : fs::is_directory("/dev/shm") ? "/dev/shm" : "/tmp";
   path_ = (folder / ("pmlab-" + std::to_string(::getpid()) + "-" + std::to_string(++number) + suffix)).string();
+  static_cast<void>(remove_too(path_.c_str()));
+}
+
+bool scratch_file::remove_too(const char* path) {
   for (std::atomic<const char*>& one : scratch_paths)
-    if (const char* none = nullptr; one.compare_exchange_strong(none, path_.c_str())) return;
+    if (const char* none = nullptr; one.compare_exchange_strong(none, path)) return true;
+  return false;
 }
 
 scratch_file::~scratch_file() {

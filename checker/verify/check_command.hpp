@@ -24,6 +24,8 @@ class scratch_file {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   // From now on SIGHUP, SIGINT and SIGTERM remove those that there are, and end the process.
   static void remove_on_signals();
+  // Then also the file at `path`, a text that stays until the process ends. False: there are too many.
+  static bool remove_too(const char* path);
 
  private:
   std::string path_;

@@ -8,6 +8,7 @@
 #include "checker/verify/crash_explorer.hpp"
 #include "checker/verify/crashed_process.hpp"
 #include "checker/verify/elapsed.hpp"
+#include "checker/verify/hosts/host_objects.hpp"
 #include "checker/verify/hosts/host_round.hpp"
 #include "checker/verify/library_subject.hpp"
 #include "checker/verify/prefix_round.hpp"
@@ -15,6 +16,7 @@
 #include "checker/verify/round.hpp"
 #include "checker/verify/shared_text.hpp"
 #include "checker/verify/silent_stdout.hpp"
+#include "checker/verify/thrown.hpp"
 #include "checker/verify/unable.hpp"
 #include "checker/verify/volume_round.hpp"
 #include <pmlab/base/child_process.hpp>
@@ -48,6 +50,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr int violated_status = 3;
+constexpr int goes_on_status = 5;  // another process is to go on behind its last round
 constexpr std::size_t text_bytes = std::size_t{64} << 10;
 // Without a step, an access or a judged state for so long, something may hang: then a copy of the process counts steps.
 // Processor time, because a process on a busy machine computes slowly; waiting takes none. Neither is a verdict.
@@ -64,6 +67,9 @@ constexpr double tick_seconds = 0.25;
 struct shared_board {
   round_counts counts;
   std::uint64_t round = 0;  // the number of the one that is on
+  std::uint64_t next = 0;   // that of the first round of the process that goes on
+  bool each_alone = false;  // each round is one of a new process, and the first of it
+  bool has_ended = false;   // the rounds have ended, or their time
   std::uint64_t steps_of_copy = 0;
   shared_text<text_bytes> text;
   shared_text<4096> remedy;
@@ -97,6 +103,12 @@ double processor_seconds() {
 [[noreturn]] void end_child(const std::string& what) {
   board->text.put(what);
   ::_exit(violated_status);
+}
+
+// The counts are on the board.
+[[noreturn]] void end_in_time() {
+  board->has_ended = true;
+  ::_exit(0);
 }
 
 std::vector<std::string> lines_of(std::string_view text) {
@@ -211,7 +223,7 @@ void on_tick(int /*signal*/, siginfo_t* /*info*/, void* context) {
     still.processor = processor;
     still.ticks = 0;
     still.was_opened = false;
-    if (over) ::_exit(0);  // the counts are on the board
+    if (over) end_in_time();
     return;
   }
   ++still.ticks;
@@ -222,7 +234,7 @@ void on_tick(int /*signal*/, siginfo_t* /*info*/, void* context) {
   if (over && recovery_waits(waited))
     end_unable("a recovery, or an operation after it, did not end within the budget: it waits outside of the machine",
                "wait by the C library's locks, or give a larger --budget");
-  if (over && (may_take_long || (computed < computing_at_end && waited < waiting_at_end))) ::_exit(0);
+  if (over && (may_take_long || (computed < computing_at_end && waited < waiting_at_end))) end_in_time();
   if (over || computed >= computing_patience || waited >= waiting_patience)
     end_stuck(computed, program_counter(context));
   if (crash_explorer::opening() == nullptr || still.was_opened) return;
@@ -265,7 +277,6 @@ void warm_up(runner& rounds, round_options like) {
   like.grown = like.thin = like.joining = like.loaded = like.filled = like.full = like.short_dram = like.kills = false;
   if (like.hosts) {
     like.hosts->death.reset();
-    // The variables of a library's copy, with the locks of a host that dies, stay for the next round.
     like.hosts->deaths = 0;
   }
   like.reopenings = 0;
@@ -290,21 +301,35 @@ void run_rounds(const subject& kind, const std::function<bool(std::uint64_t, rou
       },
       nullptr, nullptr);
   simulator::the_machine().on_violation = [](const std::string& what) { end_child(what); };
+  report_ends_by_code();
   if (const reached_code* const code = code_of(kind)) simulator::the_machine().record(code->object());
   try {
     round_options options;
     const bool any = next(0, options);
     const std::unique_ptr<runner> rounds = make_runner(kind, options);
     rounds->on_history = [](const std::string& history) { board->history.put(history); };
-    if (any) warm_up(*rounds, options);
-    for (std::uint64_t number = 0; next(number, options); ++number) {
+    // Some hosts' variables are not as after loading when a round has ended. Another process goes on then; what it
+    // shares with this one is on the board. Where that is so behind a sound round, too, each round has one.
+    host_objects* const objects = options.hosts ? &host_objects::of(kind) : nullptr;
+    if (objects != nullptr) objects->remember();
+    if (any && !board->each_alone) {
+      warm_up(*rounds, options);
+      board->each_alone = objects != nullptr && objects->have_changed();
+      if (board->each_alone) ::_exit(goes_on_status);
+    }
+    for (std::uint64_t number = board->next; next(number, options); ++number) {
       if (real_now() >= deadline_of_child) break;
       board->round = number;
-      if (rounds->is_one(options)) rounds->run(options);
+      if (!rounds->is_one(options)) continue;
+      rounds->run(options);
+      if (objects == nullptr || !objects->have_changed()) continue;
+      board->next = number + 1;
+      ::_exit(goes_on_status);
     }
-  } catch (const std::exception& e) {
-    end_child(std::string("an operation throws: ") + thrown_text(e));
+  } catch (...) {
+    end_child("an operation throws: " + text_of_thrown());
   }
+  end_in_time();
 }
 
 }  // namespace
@@ -331,20 +356,27 @@ class rounds_child {
   rounds_child(const subject& kind, const std::function<bool(std::uint64_t, round_options&)>& next, double seconds,
                const round_counts& counts, unsigned number, unsigned jobs)
       : board_(mapped_board(counts)),
+        end_(clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(seconds))),
         next_([&next, number, jobs](std::uint64_t round, round_options& options) {
           return next(round * jobs + number, options);
         }),
-        // Rounds that are lost to their program would go on for the whole budget.
-        process_(child_process::forked_for_its_parent([&] {
-          board = board_;
-          job = number;
-          run_rounds(kind, next_, seconds);
-        })) {}
+        kind_(kind),
+        number_(number),
+        process_(started()) {}
   rounds_child(const rounds_child&) = delete;
   rounds_child& operator=(const rounds_child&) = delete;
   ~rounds_child() { ::munmap(board_, sizeof(shared_board)); }
 
-  [[nodiscard]] bool ended() { return process_.ended().has_value(); }
+  // One whose place another process takes has not.
+  [[nodiscard]] bool ended() {
+    const std::optional<exit_reason> reason = process_.ended();
+    if (!reason) return false;
+    if (reason->signal != 0 || reason->status != goes_on_status || is_stopped_) return true;
+    process_ = started();
+    return false;
+  }
+  // It ends with its next round.
+  [[nodiscard]] bool is_brief() const noexcept { return board_->each_alone; }
   // The time is over, or another one has a verdict.
   void stop() {
     if (!std::exchange(is_stopped_, true)) process_.kill();
@@ -359,7 +391,8 @@ class rounds_child {
     result.rounds_before = board_->round;
     result.history = lines_of(board_->history.get());
     if (is_stopped_) return result;
-    if (reason.signal == 0 && reason.status == unable_status) {
+    const bool is_unable = reason.signal == 0 && reason.status == unable_status && *board_->remedy.get() != 0;
+    if (is_unable) {
       result.problem = board_->text.get();
       result.remedy = board_->remedy.get();
     } else if (reason.signal == SIGKILL) {
@@ -368,10 +401,11 @@ class rounds_child {
     } else if (reason.signal != 0) {
       result.violated = true;
       result.what = std::string("the process died: ") + ::strsignal(reason.signal);
-    } else if (reason.status != 0) {
+    } else if (!reason.is_success() || !board_->has_ended) {
       result.violated = true;
       result.what = board_->text.get();
-      if (result.what.empty()) result.what = "the process ended with status " + std::to_string(reason.status);
+      if (result.what.empty())
+        result.what = "an operation ends the process with status " + std::to_string(reason.status);
     }
     return result;
   }
@@ -385,8 +419,20 @@ class rounds_child {
     return made;
   }
 
+  [[nodiscard]] child_process started() {
+    // Rounds that are lost to their program would go on for the whole budget.
+    return child_process::forked_for_its_parent([this] {
+      board = board_;
+      job = number_;
+      run_rounds(kind_, next_, std::chrono::duration<double>(end_ - clock::now()).count());
+    });
+  }
+
   shared_board* board_;
+  clock::time_point end_;
   std::function<bool(std::uint64_t, round_options&)> next_;
+  const subject& kind_;
+  unsigned number_;
   child_process process_;
   bool is_stopped_ = false;
 };
@@ -409,12 +455,15 @@ child_outcome run_rounds_in_child(const subject& kind, const std::function<bool(
   const auto deadline = clock::now() + std::chrono::duration<double>(1.05 * seconds + 1);
   std::vector<bool> is_known(jobs);
   child_outcome outcome;
+  clock::time_point last_tick;
   for (bool is_decided = false;;) {
     bool all_ended = true;
+    bool is_brief = false;
     for (std::size_t i = 0; i < children.size(); ++i) {
       if (is_known[i]) continue;
       if (!children[i]->ended()) {
         all_ended = false;
+        is_brief = is_brief || children[i]->is_brief();
         if (is_decided || clock::now() > deadline) children[i]->stop();
         continue;
       }
@@ -426,8 +475,13 @@ child_outcome run_rounds_in_child(const subject& kind, const std::function<bool(
     }
     add_up();
     if (all_ended) return outcome;
-    if (tick) tick(counts);
-    ::usleep(tick ? 50'000 : 2'000);
+    constexpr std::chrono::milliseconds usual(50);
+    if (tick && clock::now() - last_tick >= usual) {
+      tick(counts);
+      last_tick = clock::now();
+    }
+    constexpr useconds_t briefly = 200;
+    ::usleep(is_brief ? briefly : tick ? 50'000 : 2'000);
   }
 }
 

@@ -32,6 +32,7 @@ struct child_board {
   child_text text;
   std::atomic<pid_t> process;  // 0: none
   std::atomic<bool> faulted;
+  std::atomic<bool> has_ended;  // by itself
 };
 
 child_board& board_of_child() {
@@ -45,6 +46,7 @@ child_text& text_of_child() { return board_of_child().text; }
 
 [[noreturn]] void end_recovery(const std::string& wrong) {
   text_of_child().put(wrong);
+  board_of_child().has_ended = true;
   ::_exit(0);
 }
 
@@ -101,6 +103,7 @@ std::string in_crashed_process(simulator::persistent_memory& memory, const std::
   child_text& text = text_of_child();
   text.put("");
   board_of_child().faulted = false;
+  board_of_child().has_ended = false;
   std::optional<child_process> child;
   simulator::the_machine().as_first_thread([&] {
     const fork_permit permit;
@@ -120,7 +123,8 @@ std::string in_crashed_process(simulator::persistent_memory& memory, const std::
   if (reason.status == unable_status) ::_exit(unable_status);
   if (reason.signal != 0)
     return std::string("recovery, or an operation after it, faults: ") + ::strsignal(reason.signal);
-  if (reason.status != 0) return "recovery ends the process with status " + std::to_string(reason.status);
+  if (!board_of_child().has_ended)
+    return "recovery, or an operation after it, ends the process with status " + std::to_string(reason.status);
   return text.get();
 }
 

@@ -3,13 +3,17 @@
 #include "checker/simulator/machine/machine.hpp"
 #include "checker/simulator/machine/pool_file.hpp"
 #include "checker/simulator/simulated_library.hpp"
+#include "checker/verify/check_command.hpp"
 #include "checker/verify/child_run.hpp"
+#include "checker/verify/hosts/host_objects.hpp"
 #include "checker/verify/library_copy.hpp"
 #include "checker/verify/reached_code.hpp"
 #include "checker/verify/silent_stdout.hpp"
+#include "checker/verify/thrown.hpp"
 #include <pmlab/base/shared_object.hpp>
 #include <pmlab/pibench/library.hpp>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -121,6 +125,13 @@ class pool_name {
     const fs::path folder = fs::canonical(fs::is_directory("/dev/shm") ? "/dev/shm" : "/tmp");
     remove_those_of_killed(folder);
     path_ = (folder / (std::string(prefix) + std::to_string(owner_))).string();
+    for (unsigned job = 0; job < most_jobs; ++job) {
+      of_jobs_[job] = path_;
+      if (job != 0) of_jobs_[job].append("-").append(std::to_string(job));
+      of_jobs_[job].append(".pool");
+      scratch_file::remove_too(of_jobs_[job].c_str());
+    }
+    scratch_file::remove_on_signals();
   }
   pool_name(const pool_name&) = delete;
   pool_name& operator=(const pool_name&) = delete;
@@ -128,9 +139,7 @@ class pool_name {
     if (::getpid() != owner_) return;
     for (unsigned job = 0; job < most_jobs; ++job) std::remove(of_job(job).c_str());
   }
-  [[nodiscard]] std::string of_job(unsigned job) const {
-    return job == 0 ? path_ + ".pool" : path_ + "-" + std::to_string(job) + ".pool";
-  }
+  [[nodiscard]] const std::string& of_job(unsigned job) const { return of_jobs_[job]; }
 
  private:
   static constexpr std::string_view prefix = "pmlab-verify-";
@@ -148,6 +157,7 @@ class pool_name {
 
   pid_t owner_;
   std::string path_;
+  std::array<std::string, most_jobs> of_jobs_;
 };
 
 const std::string& served_path() {
@@ -185,6 +195,7 @@ const subject& load_library(const std::string& path, bool scans, std::size_t poo
   check_not_cut_off(path);
   simulator::check_simulated(path);
   simulator::check_debug_information(path);
+  check_constructors(path);
   subject& kind = library_kind();
   {
     const silent_stdout its_constructors;
@@ -207,11 +218,14 @@ const subject& load_library(const std::string& path, bool scans, std::size_t poo
 void open_library_on_hosts(unsigned hosts) {
   subject& kind = library_kind();
   const silent_stdout its_constructors;
+  host_objects& objects = host_objects::of(kind);
+  if (!objects.has(0)) objects.add(0, simulator::parts_of_object_at(loaded()->running.entry()));
   while (kind.open_on_host.size() + 1 < hosts) {
     const pibench::library& copy = loaded()->on_hosts.emplace_back(fresh_copy(loaded()->path));
     // The file is there, and served: the library finds what the first host has made.
     kind.open_on_host.emplace_back(
         [&copy] { return std::make_unique<library_target>(copy, served_path(), loaded()->pool_bytes, false); });
+    objects.add(static_cast<unsigned>(kind.open_on_host.size()), simulator::parts_of_object_at(copy.entry()));
   }
 }
 

@@ -6,8 +6,16 @@
 #include "checker/verify/crash_explorer.hpp"
 
 #include <cstdint>
+#include <optional>
 
 namespace pmlab::verify {
+
+// The death that the last round of a search of every death had. The processes of a search share it, one after the other.
+struct last_death {
+  std::optional<simulator::one_death> which{};
+  std::uint64_t choices = 0;        // of it; more than one only if the host died
+  std::uint64_t first_choices = 0;  // of it, in the round of its first choice; 0: not known
+};
 
 struct round_counts {
   crash_counts crash;
@@ -16,6 +24,7 @@ struct round_counts {
   std::uint64_t schedules = 0;  // rounds of more than one thread
   complete_counts complete{};
   simulator::host_counts hosts{};  // rounds with several hosts have them
+  last_death death{};
 
   // Adds what another process has done. No search of every state is divided.
   round_counts& operator+=(const round_counts& other) noexcept {

@@ -69,10 +69,28 @@ class planner {
     std::sort(plan_.keys.begin(), plan_.keys.end());
     plan_.keys.erase(std::unique(plan_.keys.begin(), plan_.keys.end()), plan_.keys.end());
     leave_out_steps(options_, plan_.phases);
+    if (options_.hosts && kind_.reserves_sentinels) widen_values();
     return std::move(plan_);
   }
 
  private:
+  // What a line holds of two stores by two hosts is to be seen in each half of a value, and in nearly each byte: small
+  // numbers have the same upper ones.
+  void widen_values() {
+    const auto widen = [](std::uint64_t& value) {
+      constexpr std::uint32_t upper = 0x9e3779b1, lower = 0x85ebca6b;  // odd: no two numbers have the same half
+      const auto number = static_cast<std::uint32_t>(value);
+      value = std::uint64_t{number * upper} << 32 | std::uint64_t{number * lower};
+    };
+    for (step& s : plan_.prepare) widen(s.value);
+    for (auto& phase : plan_.phases)
+      for (auto& thread : phase)
+        for (planned_step& s : thread) {
+          widen(s.what.value);
+          for (indexes::entry& e : s.load) widen(e.value);
+        }
+  }
+
   // ---- keys, in the order in which they are hard ----
 
   [[nodiscard]] key_list usual_keys(std::size_t count) {

@@ -1,10 +1,12 @@
 // The indexes that can be verified.
 #include "checker/verify/subjects.hpp"
+#include "checker/verify/hosts/host_objects.hpp"
 #include "checker/verify/library_copy.hpp"
 #include "checker/verify/prefix.hpp"
 #include "checker/verify/register_subject.hpp"
 #include "checker/verify/seed_of_round.hpp"
 #include "checker/verify/silent_stdout.hpp"
+#include "checker/verify/thrown.hpp"
 #include "checker/verify/volume.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/base/shared_object.hpp>
@@ -185,6 +187,8 @@ std::vector<std::string> own_names() {
 void set_seed_of_round(std::uint64_t seed) { seed_of_round = seed; }
 
 std::string load_subject(const std::string& path) {
+  check_not_cut_off(path);
+  check_constructors(path);
   load_object(path);
   const std::string name = last_registered().subject;
   const subject* const s = find(name);
@@ -235,11 +239,15 @@ const subject& open_on_hosts(std::string_view name, unsigned hosts, bool as_is) 
   if (!s->shared_by_hosts && !as_is)
     throw error(s->name + " keeps its locks in DRAM, so no second host can open it",
                 "leave --hosts out, or give --as-is to see it fail");
+  host_objects& objects = host_objects::of(*s);
+  if (!objects.has(0)) objects.add(0, simulator::parts_of_object(s->object));
   while (s->open_on_host.size() + 1 < hosts) {
     const private_copy copy(s->object);
     subject apart;
     load_object(copy.path(), &apart);
     s->open_on_host.push_back(std::move(apart.open_simulated));
+    const auto host = static_cast<unsigned>(s->open_on_host.size());
+    if (!objects.has(host)) objects.add(host, simulator::parts_of_object(copy.path().string()));
   }
   return *s;
 }

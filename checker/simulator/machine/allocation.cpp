@@ -24,7 +24,7 @@ bool is_simulated(const void* block) noexcept {
 }
 
 void* allocate(std::size_t bytes, std::size_t alignment, const void* caller) noexcept {
-  if (simulated(caller)) return the_machine().dram()->allocate(bytes, alignment);
+  if (simulated(caller)) return the_machine().dram()->allocate(bytes, alignment, the_machine().block_owner_at(caller));
   return alignment <= natural_alignment ? __libc_malloc(bytes) : __libc_memalign(alignment, bytes);
 }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace pmlab::simulator {
 
@@ -22,6 +23,12 @@ inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
   return address >= from && address < mapped_by_libraries + (std::uintptr_t{8} << 40);
 }
 
+// Who has allocated a block, where several hosts have DRAM of their own in this heap.
+struct block_owner {
+  unsigned host = 0;             // its number, plus 1; 0: not one of several
+  const void* caller = nullptr;  // place of the allocation
+};
+
 // Thread safety: none; fibers share one kernel thread. Uses no other allocator.
 class heap {
  public:
@@ -31,7 +38,7 @@ class heap {
   [[nodiscard]] static constexpr bool contains(std::uintptr_t address) noexcept { return address - base < area_bytes; }
 
   // nullptr: the arena is full.
-  void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
+  void* allocate(std::size_t bytes, std::size_t alignment, const block_owner& by = {}) noexcept {
     if (bytes == 0) bytes = 1;  // such a block has an address of its own, too
     const unsigned size_class = class_of(bytes + (alignment > granule ? alignment : 0));
     const std::size_t room = bytes_of(size_class);
@@ -50,7 +57,12 @@ class heap {
     header& h = header_of(start);
     h = {block, size_class};
     bytes_of_block(start) = bytes;
-    std::memset(state_.start() + (start - base) / granule, allocated, (bytes + granule - 1) / granule);
+    std::memset(state_.start() + (start - base) / granule, allocated | static_cast<int>(by.host << owner_shift),
+                (bytes + granule - 1) / granule);
+    if (by.host != 0) {
+      allocator_of(start) = by.caller;
+      has_owners_ = true;
+    }
     ++live_;
     return reinterpret_cast<void*>(start);
   }
@@ -58,10 +70,11 @@ class heap {
   // False: this is no live block (freed before, or never allocated).
   bool release(void* address) noexcept {
     const auto start = reinterpret_cast<std::uintptr_t>(address);
-    if (state(start) != allocated || header_of(start).block == 0) return false;
+    if ((state(start) & kind_mask) != allocated || header_of(start).block == 0) return false;
     const header h = header_of(start);
     const std::size_t bytes = bytes_of_block(start);
-    std::memset(state_.start() + (start - base) / granule, freed, (bytes + granule - 1) / granule);
+    std::memset(state_.start() + (start - base) / granule, freed | (state(start) & ~kind_mask),
+                (bytes + granule - 1) / granule);
     header_of(start).block = 0;
     --live_;
     if (start - base >= marked_) --live_above_mark_;
@@ -80,7 +93,18 @@ class heap {
   }
 
   // True if `address`, in the arena, belongs to a block that was freed.
-  [[nodiscard]] bool is_freed(std::uintptr_t address) const noexcept { return state(address) == freed; }
+  [[nodiscard]] bool is_freed(std::uintptr_t address) const noexcept { return (state(address) & kind_mask) == freed; }
+
+  // As block_owner::host, of the block that `address`, in the arena, belongs to or belonged to.
+  [[nodiscard]] unsigned host_of(std::uintptr_t address) const noexcept { return state(address) >> owner_shift; }
+  // Who has allocated it. For reports.
+  [[nodiscard]] block_owner owner_of(std::uintptr_t address) noexcept {
+    const unsigned host = host_of(address);
+    std::uintptr_t start = address / granule * granule;
+    // A freed block has no header any more.
+    while (allocator_of(start) == nullptr && start > base && host_of(start - granule) == host) start -= granule;
+    return {host, allocator_of(start)};
+  }
 
   // The next new block lies `bytes` further on; a multiple of 16.
   void skip(std::size_t bytes) noexcept { top_ += bytes; }
@@ -111,6 +135,7 @@ class heap {
     clear(state_, 0, top_ / granule + 1);
     clear(headers_, 0, (top_ / granule + 1) * sizeof(header));
     clear(area_, 0, top_);
+    if (std::exchange(has_owners_, false)) clear(allocators_, 0, (top_ / granule + 1) * sizeof(const void*));
     top_ = 0;
     live_ = 0;
     free_.fill(0);
@@ -121,6 +146,9 @@ class heap {
   static constexpr std::size_t area_bytes = std::size_t{64} << 30;
   static constexpr std::size_t granule = 16;
   static constexpr std::size_t large_block = std::size_t{1} << 20;
+  // A granule's state: what it is, and its host above that.
+  static constexpr unsigned owner_shift = 2;
+  static constexpr std::uint8_t kind_mask = 3;
   static constexpr std::uint8_t allocated = 1;
   static constexpr std::uint8_t freed = 2;
 
@@ -149,6 +177,9 @@ class heap {
   [[nodiscard]] header& header_of(std::uintptr_t start) noexcept {
     return reinterpret_cast<header*>(headers_.start())[(start - base) / granule];
   }
+  [[nodiscard]] const void*& allocator_of(std::uintptr_t start) noexcept {
+    return reinterpret_cast<const void**>(allocators_.start())[(start - base) / granule];
+  }
   [[nodiscard]] std::size_t& bytes_of_block(std::uintptr_t start) noexcept {
     return reinterpret_cast<std::size_t*>(sizes_.start())[(start - base) / granule];
   }
@@ -157,6 +188,7 @@ class heap {
   mapping state_{area_bytes / granule};
   mapping headers_{area_bytes / granule * sizeof(header)};
   mapping sizes_{area_bytes / granule * sizeof(std::size_t)};
+  mapping allocators_{area_bytes / granule * sizeof(const void*)};  // touched for blocks of several hosts alone
   std::size_t top_ = 0;
   std::uint64_t live_ = 0;
   static constexpr std::size_t no_mark = ~std::size_t{0};
@@ -164,6 +196,7 @@ class heap {
   std::uint64_t live_above_mark_ = 0;
   std::array<std::uintptr_t, 160> free_{};
   bool quarantine_ = false;
+  bool has_owners_ = false;  // a block has one
 };
 
 }  // namespace pmlab::simulator

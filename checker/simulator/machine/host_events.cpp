@@ -97,6 +97,69 @@ void machine::move_to_host(unsigned host) {
   });
 }
 
+// ---- what is a host's own ----
+
+void machine::check_owner(std::uintptr_t address, const void* caller) {
+  if (address - memory_start_ < memory_bytes_) return;
+  if (!dram_->contains(address)) return check_owner_of_page(address, caller);
+  const unsigned host = dram_->host_of(address);
+  if (host == 0 || host == current_->host + 1) return;
+  watching_ = false;
+  const block_owner by = dram_->owner_of(address);
+  uses_dram_of(host - 1, "a block that it has allocated at " + code_address(by.caller), caller);
+}
+
+// Few pages are looked up again and again. No block of a stack or an object shares one with another host's.
+void machine::check_owner_of_page(std::uintptr_t address, const void* caller) {
+  constexpr std::uintptr_t page_bytes = 4096;
+  const std::uintptr_t page = address / page_bytes;
+  if (page == own_page_ && own_page_of_ == current_->host) return;
+  for (const auto& f : fibers_)
+    if (f->number != 0 && f->host != current_->host && address - f->stack_low < f->stack_bytes)
+      uses_dram_of(f->host, "the stack of its thread " + std::to_string(f->number), caller);
+  for (const host_memory& m : owned_)
+    if (m.host != current_->host && m.where.contains(reinterpret_cast<const void*>(address)))
+      uses_dram_of(m.host,
+                   m.is_mapped ? "memory that it has mapped"
+                               : "a variable or constant: " + code_address(reinterpret_cast<const void*>(address)),
+                   caller);
+  own_page_ = page;
+  own_page_of_ = current_->host;
+}
+
+void machine::uses_dram_of(unsigned host, const std::string& what, const void* caller) {
+  watching_ = false;
+  violated("host " + std::to_string(current_->host) + " uses DRAM of host " + std::to_string(host) + " at " +
+           code_address(caller) + ": " + what +
+           ". Each host has DRAM of its own: an address of it means nothing to the others");
+  std::abort();
+}
+
+void machine::has_mapped(void* address, std::size_t bytes) {
+  if (hosts_ == nullptr || !watching_ || !on_a_fiber()) return;
+  quietly([&] {
+    owned_.push_back({{reinterpret_cast<std::uintptr_t>(address), bytes}, current_->host, true});
+    own_page_ = 0;
+  });
+}
+
+void machine::has_unmapped(void* address, std::size_t bytes) {
+  if (hosts_ == nullptr || owned_.empty()) return;
+  const code_range gone{reinterpret_cast<std::uintptr_t>(address), bytes};
+  quietly([&] {
+    std::erase_if(owned_, [&](const host_memory& m) {
+      return m.is_mapped && gone.contains(reinterpret_cast<const void*>(m.where.start));
+    });
+  });
+}
+
+void machine::refuse_in_shared_memory(const void* object, std::string_view what, const void* caller) {
+  if (reinterpret_cast<std::uintptr_t>(object) - memory_start_ >= memory_bytes_) return;
+  settle();
+  violated(std::string(what) + " of the C library in the shared memory, at " + code_address(caller) +
+           ": it works among the threads of one kernel, and is nothing between hosts");
+}
+
 bool machine::device_compare_exchange(std::uint64_t* word, std::uint64_t& expected, std::uint64_t desired,
                                       const void* caller) {
   const std::uint64_t wanted = expected;
@@ -104,7 +167,12 @@ bool machine::device_compare_exchange(std::uint64_t* word, std::uint64_t& expect
   current_->around_caches = true;
   access(word, sizeof *word, access_kind::read_modify_write, caller);
   current_->around_caches = false;
-  locked_instruction();
+  if (hosts_ == nullptr) {
+    locked_instruction();
+  } else if (buffering_ && watching_) {
+    // Its request is a store, behind the thread's earlier ones; write-backs and invalidations need a fence of their own.
+    drain_current();
+  }
   if (hosts_ != nullptr && a - memory_start_ < memory_bytes_) {
     std::string wrong;
     quietly([&] { wrong = hosts_->device_compare_exchange(word, expected, desired, caller); });

@@ -44,7 +44,7 @@ hosts::hosts(persistent_memory& memory, const host_options& options)
       options_(options),
       places_(memory.bytes() / media::cache_line_bytes * sizeof(std::uint32_t)),
       holders_(memory.bytes() / media::cache_line_bytes),
-      loaders_(memory.bytes() / media::cache_line_bytes * sizeof(std::uint16_t)),
+      last_loads_(memory.bytes() / media::cache_line_bytes * options.hosts * sizeof(std::uint32_t)),
       random_(options.seed) {
   constexpr std::uint64_t newest[] = {1, 4, 64, 0};
   constexpr std::uint64_t write_backs[] = {2, 8, 64, 512, 0};
@@ -98,9 +98,8 @@ void hosts::take_from_holder(std::uint32_t line) {
 }
 
 void hosts::load_line(std::uint32_t line, const void* caller, const invalidation_list& unordered) {
-  const auto bit = static_cast<std::uint16_t>(1U << shown_);
-  const bool is_fresh = options_.stale == stale_lines::loaded && (loaders_of(line) & bit) == 0;
-  loaders_of(line) |= bit;
+  const bool is_fresh = has_dropped(line);
+  loads(line);
   shared_line* const l = find(line);
   if (l == nullptr) return;
   host_copy& c = l->copies[shown_];
@@ -231,8 +230,10 @@ void hosts::stored(std::uintptr_t address, std::size_t bytes, const void* caller
     host_copy& c = l.copies[shown_];
     line_words now;  // `arrive` may change memory
     std::memcpy(now.data(), memory_words(line), sizeof now);
-    // It may have waited in a store buffer.
+    // It may have waited in a store buffer, while another thread of the host invalidated the line.
+    if (c.is_clean() && has_dropped(line)) take(l, shown_, l.versions.newest().number);
     if (c.is_clean()) note_miss(l, caller, {});
+    loads(line);
     if (!c.around.empty()) arrive(l, shown_);
     const std::size_t last_word = (end - 1) / sizeof(std::uint64_t);
     for_each_torn_word(first / sizeof(std::uint64_t), last_word, tears_, [&](std::size_t word) {
@@ -265,6 +266,7 @@ void hosts::stored_around(std::uintptr_t address, std::size_t bytes, flush_list&
     host_copy& c = l.copies[shown_];
     // The caches give the line up before.
     write_back(l, shown_, c.stores.size());
+    drops(line);
     for (std::size_t word = first / sizeof(std::uint64_t); word * sizeof(std::uint64_t) < end; ++word) {
       c.words[word] = memory_words(line)[word];
       c.around.push_back({static_cast<std::uint32_t>(word), mask_of(word, first, end), c.words[word], caller});
@@ -381,17 +383,25 @@ void hosts::turn_ends() {
 void hosts::invalidates(std::uintptr_t address, invalidation_list& lines) {
   if (is_coherent(address)) return;
   const shared_line* const l = find(line_of(address));
-  lines.push_back({line_of(address), l == nullptr ? 0 : l->versions.newest().number});
+  lines.push_back({line_of(address), loads_, l == nullptr ? 0 : l->versions.newest().number});
 }
 
 void hosts::invalidated(invalidation_list& lines) {
-  for (const auto& [line, version] : lines) {
-    loaders_of(line) &= static_cast<std::uint16_t>(~(1U << shown_));
+  for (const auto& [line, loads_before, version] : lines) {
+    const bool was_loaded = options_.stale == stale_lines::loaded && last_load_of(line) > loads_before;
+    if (!was_loaded) drops(line);
     shared_line* const l = find(line);
     // A copy that is dirty again was loaded by its stores, behind the invalidation.
     if (l == nullptr || !l->copies[shown_].is_clean()) continue;
     const std::uint64_t newest = l->versions.newest().number;
-    const std::uint64_t least = std::max(version, l->copies[shown_].seen);
+    const std::uint64_t seen = l->copies[shown_].seen;
+    if (was_loaded) {
+      // Nothing orders the two. A load that came behind the invalidation took the version of that moment or a newer
+      // one, and the line is still there. One that took an older version came before.
+      if (seen >= version && happens(one_in_is_loaded_again)) continue;
+      drops(line);
+    }
+    const std::uint64_t least = std::max(version, seen);
     const bool again = options_.stale == stale_lines::any && least < newest && happens(one_in_is_loaded_again);
     take(*l, shown_, again ? least + below(newest - least) : newest);
   }
@@ -403,6 +413,7 @@ void hosts::before_publication(std::uintptr_t address) {
   shared_line& l = open(line_of(address));
   arrive(l, shown_);
   write_back(l, shown_, l.copies[shown_].stores.size());
+  drops(l.number);
 }
 
 void hosts::after_publication(std::uintptr_t address, const void* caller) {
@@ -418,6 +429,8 @@ std::string hosts::device_compare_exchange(std::uint64_t* word, std::uint64_t& e
                                            const void* caller) {
   const auto address = reinterpret_cast<std::uintptr_t>(word);
   const std::uint32_t line = line_of(address);
+  if (address % sizeof *word != 0)
+    return "a compare-exchange by the device of 8 bytes that begin at no multiple of 8, which no device does";
   if (is_coherent(address)) {
     take_from_holder(line);
     if (*word != expected) {

@@ -88,9 +88,10 @@ enum class death_moment : std::uint8_t {
   behind_news,  // n events behind the first look by which it knows of another death: as it repairs what that one left
 };
 
-// A line that a thread has invalidated, until its next mfence. A prefetch may load it again in between.
+// A line that a thread has invalidated, until its next mfence. A load, or a prefetch, may load it again in between.
 struct invalidated_line {
   std::uint32_t number;
+  std::uint32_t loads;    // the memory's, up to that moment
   std::uint64_t version;  // the newest one at that moment; 0: the line had one only
 };
 using invalidation_list = std::vector<invalidated_line>;
@@ -319,8 +320,20 @@ class hosts {
   [[nodiscard]] std::uint8_t& holder_of(std::uint32_t line) const noexcept {
     return reinterpret_cast<std::uint8_t*>(holders_.start())[line];
   }
-  [[nodiscard]] std::uint16_t& loaders_of(std::uint32_t line) const noexcept {
-    return reinterpret_cast<std::uint16_t*>(loaders_.start())[line];
+  [[nodiscard]] std::uint32_t& last_load_of(std::uint32_t line) const noexcept {
+    return reinterpret_cast<std::uint32_t*>(last_loads_.start())[std::size_t{line} * options_.hosts + shown_];
+  }
+  // The shown host has the line in its caches from now on. A store loads its line, too.
+  void loads(std::uint32_t line) noexcept {
+    if (options_.stale == stale_lines::loaded) last_load_of(line) = ++loads_;
+  }
+  // It has given the line up.
+  void drops(std::uint32_t line) noexcept {
+    if (options_.stale == stale_lines::loaded) last_load_of(line) = 0;
+  }
+  // Its next load of the line finds no copy, so it takes the newest version.
+  [[nodiscard]] bool has_dropped(std::uint32_t line) const noexcept {
+    return options_.stale == stale_lines::loaded && last_load_of(line) == 0;
   }
   // The 64 bytes of a write-back of the copy's first stores.
   [[nodiscard]] static line_words written_back(const host_copy& copy, std::size_t stores) noexcept;
@@ -355,7 +368,9 @@ class hosts {
   host_options options_;
   mapping places_;   // by line: 0: all hosts see the device's content; otherwise its place in lines_, plus 1
   mapping holders_;  // by coherent line: the host that stored last, plus 1
-  mapping loaders_;  // by line: a bit for each host that has loaded it since it invalidated it
+  // For `stale_lines::loaded`, by line and host: the number of the host's last load; 0: none since it gave the line up.
+  mapping last_loads_;
+  std::uint32_t loads_ = 0;         // of all hosts, counted there
   std::vector<shared_line> lines_;  // in the order in which they were first stored to
   unsigned shown_ = 0;
   std::uint64_t random_;  // state of splitmix64

@@ -1,7 +1,9 @@
 // Which code of this process is of libraries of simulated code.
 #include "checker/simulator/machine/libraries.hpp"
 
+#include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include <dlfcn.h>
 #include <link.h>
@@ -59,12 +61,53 @@ int add_code_of(dl_phdr_info* object, std::size_t /*bytes*/, void* to) {
   return 0;
 }
 
+struct looked_for {
+  const void* address = nullptr;
+  const char* path = nullptr;
+  std::vector<object_part> parts{};
+};
+
+// The loader makes a part of the writable ones read-only, behind relocation.
+int add_parts_of(dl_phdr_info* object, std::size_t /*bytes*/, void* to) {
+  auto& what = *static_cast<looked_for*>(to);
+  if (what.path != nullptr ? std::string_view(what.path) != object->dlpi_name : !has(*object, what.address)) return 0;
+  code_range sealed{};
+  for (unsigned i = 0; i < object->dlpi_phnum; ++i)
+    if (const auto& part = object->dlpi_phdr[i]; part.p_type == PT_GNU_RELRO)
+      sealed = {object->dlpi_addr + part.p_vaddr, part.p_memsz};
+  for (unsigned i = 0; i < object->dlpi_phnum; ++i) {
+    const auto& part = object->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD || part.p_memsz == 0) continue;
+    code_range where{object->dlpi_addr + part.p_vaddr, part.p_memsz};
+    const bool is_writable = (part.p_flags & PF_W) != 0;
+    if (is_writable && sealed.bytes != 0 && sealed.start - where.start < where.bytes) {
+      const std::size_t to_end = std::min(sealed.start + sealed.bytes - where.start, where.bytes);
+      what.parts.push_back({{where.start, to_end}, false});
+      where = {where.start + to_end, where.bytes - to_end};
+    }
+    if (where.bytes != 0) what.parts.push_back({where, is_writable});
+  }
+  return 1;
+}
+
 }  // namespace
 
 ranges code_of_simulated_libraries() {
   ranges found;
   ::dl_iterate_phdr(add_code_of, &found);
   return found;
+}
+
+std::vector<object_part> parts_of_object_at(const void* address) {
+  looked_for what{.address = address};
+  ::dl_iterate_phdr(add_parts_of, &what);
+  return std::move(what.parts);
+}
+
+std::vector<object_part> parts_of_object(const std::string& path) {
+  looked_for what{.path = path.c_str()};
+  ::dl_iterate_phdr(add_parts_of, &what);
+  return std::move(what.parts);
 }
 
 }  // namespace pmlab::simulator

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace pmlab::simulator {
@@ -19,5 +20,16 @@ struct code_range {
 // The code of the loaded libraries that call the machine's hooks, and of the loader, which allocates their thread-local
 // objects. The program itself is none of them.
 [[nodiscard]] std::vector<code_range> code_of_simulated_libraries();
+
+// A part of a loaded object, as the loader has mapped it.
+struct object_part {
+  code_range where;
+  bool is_writable = false;  // still, when it is loaded
+};
+
+// The parts of the loaded object that this address lies in.
+[[nodiscard]] std::vector<object_part> parts_of_object_at(const void* address);
+// Those of the one that was loaded by this path.
+[[nodiscard]] std::vector<object_part> parts_of_object(const std::string& path);
 
 }  // namespace pmlab::simulator

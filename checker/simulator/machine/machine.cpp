@@ -67,6 +67,8 @@ void machine::begin(const machine_options& options) {
   running_ = true;
   watching_ = false;
   hosts_ = options.hosts != nullptr && options.hosts->count() > 1 ? options.hosts : nullptr;
+  owned_.assign(options.loaded_by_hosts.begin(), options.loaded_by_hosts.end());
+  own_page_ = 0;
   if (hosts_ != nullptr) hosts_->show(0);
   begin_store_order(options.store_buffers);
   enter(&first);
@@ -207,9 +209,13 @@ void machine::saw(std::uintptr_t address, std::size_t bytes, access_kind kind, c
     before_change();
   const bool persistent = address - memory_start_ < memory_bytes_;
   if (options_.watch_freed && (persistent || dram_->contains(address))) check_freed(address, caller);
-  if (hosts_ != nullptr && persistent) [[unlikely]] {
-    does_to_hosts(kind == access_kind::read_modify_write ? shared_event::lock_word : shared_event::access, caller);
-    if (!current_->around_caches) meet_other_hosts(address, bytes);
+  if (hosts_ != nullptr) [[unlikely]] {
+    if (persistent) {
+      does_to_hosts(kind == access_kind::read_modify_write ? shared_event::lock_word : shared_event::access, caller);
+      if (!current_->around_caches) meet_other_hosts(address, bytes);
+    } else {
+      check_owner(address, caller);
+    }
   }
   if (buffering_) [[unlikely]] {
     if (kind == access_kind::write || kind == access_kind::atomic_write)
@@ -298,6 +304,7 @@ bool machine::copy_may_be_under_way(std::size_t bytes) const noexcept {
 void machine::check_freed(std::uintptr_t address, const void* caller) {
   const bool persistent = address - memory_start_ < memory_bytes_;
   if (persistent ? memory_->covers(address) : !dram_->is_freed(address)) return;
+  if (hosts_ != nullptr && !persistent) check_owner(address, caller);
   watching_ = false;
   violated(std::string(persistent ? "use of persistent memory that is not allocated" : "use of freed memory") + " at " +
            code_address(caller));
@@ -671,6 +678,7 @@ fiber* machine::spawn(void* (*start)(void*), void* argument) {
   boost::context::stack_context stack = stacks.allocate();
   f->stack_low = reinterpret_cast<std::uintptr_t>(stack.sp) - stack.size;
   f->stack_bytes = stack.size;
+  own_page_ = 0;
   f->context =
       boost::context::fiber(std::allocator_arg, boost::context::preallocated(stack.sp, stack.size, stack), stacks,
                             [this, f](boost::context::fiber&& from) { return run_fiber(*this, f, std::move(from)); });

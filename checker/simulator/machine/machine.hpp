@@ -27,6 +27,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -93,6 +94,13 @@ class durability_watch {
   virtual void published(std::uintptr_t address) = 0;  // a word, with the stores to its line
 };
 
+// Memory that is one host's own, beside its heap.
+struct host_memory {
+  code_range where;
+  unsigned host = 0;
+  bool is_mapped = false;  // by mmap; otherwise an object's variables or constants
+};
+
 struct machine_options {
   schedule* who = nullptr;                         // null: a fiber runs until it waits
   timing* cost = nullptr;                          // null: no virtual time
@@ -106,6 +114,8 @@ struct machine_options {
   std::size_t heap_offset = 0;  // the place of the heap's first block; a multiple of 16
   // The hosts on the memory that the run uses; null: one. They outlive the run. For ADR alone.
   simulator::hosts* hosts = nullptr;
+  // With several hosts: the objects that one of them has loaded alone. It outlives the run.
+  std::span<const host_memory> loaded_by_hosts{};
 };
 
 using media::persistence_domain;
@@ -264,6 +274,17 @@ class machine {
   // By the device, atomic for all hosts; with one host, as a locked instruction. Returns whether `desired` was stored;
   // `expected` becomes the value that was there.
   bool device_compare_exchange(std::uint64_t* word, std::uint64_t& expected, std::uint64_t desired, const void* caller);
+  // Whose a block is that the code at `caller` allocates now.
+  [[nodiscard]] block_owner block_owner_at(const void* caller) const noexcept {
+    return hosts_ == nullptr ? block_owner{} : block_owner{current_->host + 1, caller};
+  }
+  // The current host has mapped memory of its own, or unmapped it.
+  void has_mapped(void* address, std::size_t bytes);
+  void has_unmapped(void* address, std::size_t bytes);
+  // `object` is for the threads of one kernel: with several hosts it must not lie in the memory that they share.
+  void needs_one_kernel(const void* object, std::string_view what, const void* caller) {
+    if (hosts_ != nullptr && watching_) refuse_in_shared_memory(object, what, caller);
+  }
   // A locked compare-exchange has failed: it has written the value that was there.
   void exchange_failed(const void* address, std::size_t bytes, const void* caller) {
     if (hosts_ != nullptr) stored_atomically(address, bytes, caller);
@@ -296,7 +317,10 @@ class machine {
   void plain_read(const void* address, std::size_t bytes, const void* caller) {
     if (!watching_) return;
     if (pending_count_ != 0 && copy_may_be_under_way(bytes)) return tell_of_copied(address, bytes);
-    if (buffering_ && last_was_write_ && current_->stores.newest_is_not_done(bytes)) return;
+    if (buffering_ && last_was_write_ && current_->stores.newest_is_not_done(bytes)) {
+      if (hosts_ != nullptr) check_owner(reinterpret_cast<std::uintptr_t>(address), caller);
+      return;
+    }
     saw(reinterpret_cast<std::uintptr_t>(address), bytes, access_kind::read, caller);
   }
   void read_range(const void* address, std::size_t bytes, const void* caller) {
@@ -392,6 +416,7 @@ class machine {
   void saw(std::uintptr_t address, std::size_t bytes, access_kind kind, const void* caller);
   void tell_watcher(std::uintptr_t address, std::size_t bytes, access_kind kind);
   void tell_of_copied(const void* address, std::size_t bytes) {
+    if (hosts_ != nullptr) check_owner(reinterpret_cast<std::uintptr_t>(address), current_->last_caller);
     if (watcher_ != nullptr) tell_watcher(reinterpret_cast<std::uintptr_t>(address), bytes, access_kind::read);
   }
   void charge(std::uintptr_t address, std::size_t bytes, access_kind kind);
@@ -414,6 +439,11 @@ class machine {
   // The current host is about to do this to the memory, if it does not die before.
   void does_to_hosts(shared_event what, const void* caller);
   void let_host_die(const void* caller);
+  // Memory that is not shared is the current host's, or nobody's.
+  void check_owner(std::uintptr_t address, const void* caller);
+  void check_owner_of_page(std::uintptr_t address, const void* caller);
+  [[noreturn]] void uses_dram_of(unsigned host, const std::string& what, const void* caller);
+  void refuse_in_shared_memory(const void* object, std::string_view what, const void* caller);
   void save_visible(std::uintptr_t address, std::size_t bytes, bool published);
   void begin_store_order(std::uint64_t seed) noexcept;
   void buffer_store(store_buffer::kind what, std::uintptr_t address, std::size_t bytes, const void* caller);
@@ -473,6 +503,9 @@ class machine {
   std::uintptr_t memory_start_ = 0;
   std::size_t memory_bytes_ = 0;
   simulator::hosts* hosts_ = nullptr;  // several; null: there is one
+  std::vector<host_memory> owned_;     // memory of hosts that lies in no heap
+  std::uintptr_t own_page_ = 0;        // a page that is not another host's, and the host that this was found for
+  unsigned own_page_of_ = 0;
   std::span<persistent_drive* const> drives_;
   std::uint32_t pending_count_ = 0;
   std::array<pending_store, 8> pending_{};

@@ -82,6 +82,7 @@ void* map(void* address, std::size_t bytes, int protection, int flags, int file,
     errno = static_cast<int>(-result);
     return MAP_FAILED;
   }
+  if ((flags & MAP_ANONYMOUS) != 0) the_machine().has_mapped(reinterpret_cast<void*>(result), bytes);
   return reinterpret_cast<void*>(result);
 }
 
@@ -123,6 +124,7 @@ void* mmap64(void* address, std::size_t bytes, int protection, int flags, int fi
 // The memory stays: the file would.
 int munmap(void* address, std::size_t bytes) noexcept {
   if (in_served(address)) return 0;
+  the_machine().has_unmapped(address, bytes);
   const long result = real::raw_munmap(address, bytes);
   if (result == 0) return 0;
   errno = static_cast<int>(-result);

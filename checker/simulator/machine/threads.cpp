@@ -29,16 +29,17 @@ constexpr std::uint64_t picoseconds_per_nanosecond = 1000;
 bool fibers() noexcept { return the_machine().on_a_fiber(); }
 
 // Every one of these calls is a moment at which another fiber may go on, as an access is.
-void moment(const void* object, const void* caller) {
+void moment(const void* object, const char* what, const void* caller) {
+  the_machine().needs_one_kernel(object, what, caller);
   the_machine().access(object, 1, pmlab::simulator::access_kind::read_modify_write, caller);
   the_machine().locked_instruction();
 }
 
 // The same of a call that ends a lock.
-void moment_of_end(const void* lock, const void* caller) {
+void moment_of_end(const void* lock, const char* what, const void* caller) {
   fiber& f = *the_machine().current();
   f.gives_up = true;
-  moment(lock, caller);
+  moment(lock, what, caller);
   f.gives_up = false;
 }
 
@@ -101,16 +102,16 @@ int pthread_detach(pthread_t id) {
 
 int pthread_mutex_lock(pthread_mutex_t* mutex) {
   if (!fibers()) return real::functions().mutex_lock(mutex);
-  moment(mutex, __builtin_return_address(0));
+  moment(mutex, "a mutex", __builtin_return_address(0));
   return take(mutex, "a mutex", [&] { return real::functions().mutex_trylock(mutex); });
 }
 int pthread_mutex_trylock(pthread_mutex_t* mutex) {
-  if (fibers()) moment(mutex, __builtin_return_address(0));
+  if (fibers()) moment(mutex, "a mutex", __builtin_return_address(0));
   return real::functions().mutex_trylock(mutex);
 }
 int pthread_mutex_unlock(pthread_mutex_t* mutex) {
   if (!fibers()) return real::functions().mutex_unlock(mutex);
-  moment_of_end(mutex, __builtin_return_address(0));
+  moment_of_end(mutex, "a mutex", __builtin_return_address(0));
   const int result = real::functions().mutex_unlock(mutex);
   the_machine().wake(mutex, true);
   return result;
@@ -118,17 +119,17 @@ int pthread_mutex_unlock(pthread_mutex_t* mutex) {
 
 int pthread_rwlock_rdlock(pthread_rwlock_t* lock) {
   if (!fibers()) return real::functions().rwlock_rdlock(lock);
-  moment(lock, __builtin_return_address(0));
+  moment(lock, "a shared lock", __builtin_return_address(0));
   return take(lock, "a shared lock", [&] { return real::functions().rwlock_tryrdlock(lock); });
 }
 int pthread_rwlock_wrlock(pthread_rwlock_t* lock) {
   if (!fibers()) return real::functions().rwlock_wrlock(lock);
-  moment(lock, __builtin_return_address(0));
+  moment(lock, "a shared lock", __builtin_return_address(0));
   return take(lock, "a shared lock", [&] { return real::functions().rwlock_trywrlock(lock); });
 }
 int pthread_rwlock_unlock(pthread_rwlock_t* lock) {
   if (!fibers()) return real::functions().rwlock_unlock(lock);
-  moment_of_end(lock, __builtin_return_address(0));
+  moment_of_end(lock, "a shared lock", __builtin_return_address(0));
   const int result = real::functions().rwlock_unlock(lock);
   the_machine().wake(lock, true);
   return result;
@@ -136,41 +137,60 @@ int pthread_rwlock_unlock(pthread_rwlock_t* lock) {
 
 int pthread_spin_lock(pthread_spinlock_t* lock) {
   if (!fibers()) return real::functions().spin_lock(lock);
-  moment(const_cast<const int*>(lock), __builtin_return_address(0));
+  moment(const_cast<const int*>(lock), "a spin lock", __builtin_return_address(0));
   return take(const_cast<const int*>(lock), "a spin lock", [&] { return real::functions().spin_trylock(lock); });
 }
 int pthread_spin_unlock(pthread_spinlock_t* lock) {
   if (!fibers()) return real::functions().spin_unlock(lock);
-  moment_of_end(const_cast<const int*>(lock), __builtin_return_address(0));
+  moment_of_end(const_cast<const int*>(lock), "a spin lock", __builtin_return_address(0));
   const int result = real::functions().spin_unlock(lock);
   the_machine().wake(const_cast<const int*>(lock), true);
   return result;
 }
 
+// Those that never wait are no moments.
+int pthread_rwlock_tryrdlock(pthread_rwlock_t* lock) {
+  if (fibers()) the_machine().needs_one_kernel(lock, "a shared lock", __builtin_return_address(0));
+  return real::functions().rwlock_tryrdlock(lock);
+}
+int pthread_rwlock_trywrlock(pthread_rwlock_t* lock) {
+  if (fibers()) the_machine().needs_one_kernel(lock, "a shared lock", __builtin_return_address(0));
+  return real::functions().rwlock_trywrlock(lock);
+}
+int pthread_spin_trylock(pthread_spinlock_t* lock) {
+  if (fibers())
+    the_machine().needs_one_kernel(const_cast<const int*>(lock), "a spin lock", __builtin_return_address(0));
+  return real::functions().spin_trylock(lock);
+}
+int sem_trywait(sem_t* semaphore) {
+  if (fibers()) the_machine().needs_one_kernel(semaphore, "a semaphore", __builtin_return_address(0));
+  return real::functions().semaphore_trywait(semaphore);
+}
+
 int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
   if (!fibers()) return real::functions().condition_wait(condition, mutex);
-  moment(condition, __builtin_return_address(0));
+  moment(condition, "a condition variable", __builtin_return_address(0));
   return wait_on_condition(condition, mutex, 0);
 }
 int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* at) {
   if (!fibers()) return real::functions().condition_timedwait(condition, mutex, at);
-  moment(condition, __builtin_return_address(0));
+  moment(condition, "a condition variable", __builtin_return_address(0));
   return wait_on_condition(condition, mutex, deadline_of(CLOCK_REALTIME, at));
 }
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const timespec* at) {
   if (!fibers()) return real::functions().condition_clockwait(condition, mutex, clock, at);
-  moment(condition, __builtin_return_address(0));
+  moment(condition, "a condition variable", __builtin_return_address(0));
   return wait_on_condition(condition, mutex, deadline_of(clock, at));
 }
 int pthread_cond_signal(pthread_cond_t* condition) {
   if (!fibers()) return real::functions().condition_signal(condition);
-  moment(condition, __builtin_return_address(0));
+  moment(condition, "a condition variable", __builtin_return_address(0));
   the_machine().wake(condition, false);
   return 0;
 }
 int pthread_cond_broadcast(pthread_cond_t* condition) {
   if (!fibers()) return real::functions().condition_broadcast(condition);
-  moment(condition, __builtin_return_address(0));
+  moment(condition, "a condition variable", __builtin_return_address(0));
   the_machine().wake(condition, true);
   return 0;
 }
@@ -178,7 +198,7 @@ int pthread_cond_broadcast(pthread_cond_t* condition) {
 // 0: not begun, 1: running, 2: done; the same as the C library's own states, which it never sees half way.
 int pthread_once(pthread_once_t* control, void (*initialise)()) {
   if (!fibers()) return real::functions().once(control, initialise);
-  moment(const_cast<const int*>(control), __builtin_return_address(0));
+  moment(const_cast<const int*>(control), "a pthread_once", __builtin_return_address(0));
   while (*control == 1) the_machine().wait_for(const_cast<const int*>(control), "pthread_once");
   if (*control == 2) return 0;
   *control = 1;
@@ -203,7 +223,7 @@ void __cxa_guard_release(void* guard) noexcept {
 
 int sem_wait(sem_t* semaphore) {
   if (!fibers()) return real::functions().semaphore_wait(semaphore);
-  moment(semaphore, __builtin_return_address(0));
+  moment(semaphore, "a semaphore", __builtin_return_address(0));
   while (real::functions().semaphore_trywait(semaphore) != 0) {
     if (errno != EAGAIN) return -1;
     the_machine().wait_for(semaphore, "a semaphore");
@@ -211,6 +231,7 @@ int sem_wait(sem_t* semaphore) {
   return 0;
 }
 int sem_post(sem_t* semaphore) {
+  if (fibers()) the_machine().needs_one_kernel(semaphore, "a semaphore", __builtin_return_address(0));
   if (fibers()) the_machine().settle();
   const int result = real::functions().semaphore_post(semaphore);
   if (fibers()) the_machine().wake(semaphore, false);
@@ -261,6 +282,7 @@ long syscall(long number, ...) noexcept {
   va_end(arguments);
   if (number == SYS_futex && fibers()) {
     auto* const word = reinterpret_cast<std::uint32_t*>(a[0]);
+    the_machine().needs_one_kernel(word, "a futex (atomic::wait, atomic::notify)", __builtin_return_address(0));
     switch (a[1] & FUTEX_CMD_MASK) {
       case FUTEX_WAIT:
       case FUTEX_WAIT_BITSET: {

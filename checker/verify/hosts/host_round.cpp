@@ -1,6 +1,7 @@
 // One run of an index whose threads are on several hosts of one memory.
 #include "checker/verify/hosts/host_round.hpp"
 #include "checker/simulator/machine/machine.hpp"
+#include "checker/verify/hosts/host_objects.hpp"
 #include <pmlab/base/hash.hpp>
 #include <pmlab/base/random.hpp>
 
@@ -34,6 +35,7 @@ void host_runner::set_machine(simulator::machine_options& how) {
     for (unsigned thread = host; thread < options_->threads; thread += count()) history_->died(thread);
   };
   how.hosts = hosts_.get();
+  how.loaded_by_hosts = host_objects::of(kind_).memory();
   plan_deaths();
 }
 
@@ -94,9 +96,9 @@ void host_runner::begin_phase() {
 // Each choice of a death follows the one before, from 0 on.
 bool host_runner::is_one(const round_options& options) {
   const std::optional<simulator::one_death>& next = options.hosts->death;
-  const bool follows =
-      next && last_death_ && next->host == last_death_->host && next->access == last_death_->access && next->choice > 0;
-  return !follows || next->choice < hosts_->choices();
+  const std::optional<simulator::one_death>& last = counts_.death.which;
+  const bool follows = next && last && next->host == last->host && next->access == last->access && next->choice > 0;
+  return !follows || next->choice < counts_.death.choices;
 }
 
 // The thread is on the host from its beginning on: it may die before it runs.
@@ -139,8 +141,10 @@ void host_runner::check_on(unsigned host) {
 
 void host_runner::check_live() {
   hosts_->spare_all();
-  last_death_ = options_->hosts->death;
-  if (last_death_ && last_death_->access == 0)
+  const std::optional<simulator::one_death>& death = options_->hosts->death;
+  counts_.death.which = death;
+  counts_.death.choices = hosts_->choices();
+  if (death && death->access == 0)
     for (unsigned host = 0; host < count(); ++host) counts_.hosts.events[host] = hosts_->events_of(host);
   for (unsigned host = 0; host < count(); ++host)
     if (!hosts_->is_dead(host)) check_on(host);
@@ -155,22 +159,22 @@ void host_runner::check_live() {
     simulator::the_machine().move_to_host(0);
   });
   counts_.hosts += hosts_->counts();
-  if (last_death_ && last_death_->access != 0) note_death();
+  if (death && death->access != 0) note_death(*death);
 }
 
 // All rounds are the same up to the death, so each has it, with the same choices: a subject that keeps something, or
 // asks for the time, may differ.
-void host_runner::note_death() {
+void host_runner::note_death(const simulator::one_death& death) {
   constexpr std::uint64_t most = simulator::one_death::most_choices;
   const bool died = hosts_->counts().deaths != 0;
   const std::uint64_t choices = died ? hosts_->choices() : 0;
-  if (last_death_->choice == 0) first_choices_ = choices;
+  if (death.choice == 0) counts_.death.first_choices = choices;
   counts_.hosts.choices = std::max(counts_.hosts.choices, choices);
-  if (!died || (first_choices_ != 0 && choices != first_choices_)) {
+  if (!died || (counts_.death.first_choices != 0 && choices != counts_.death.first_choices)) {
     ++counts_.hosts.differing;
     return;
   }
-  if (last_death_->choice + 1 != std::min(choices, most)) return;
+  if (death.choice + 1 != std::min(choices, most)) return;
   ++counts_.hosts.tried;
   counts_.hosts.divided += choices > most ? 1 : 0;
 }
@@ -183,7 +187,8 @@ bool has_power_failures(std::uint64_t seed) noexcept {
 round_options host_round_of(round_options round) {
   // Hosts collide if there are few keys.
   if (round.seed / 2 % 2 == 0) round.keys = std::min<std::size_t>(round.keys, 5);
-  round.pauses = round.pauses || round.seed % 4 == 1;
+  // A search of every death has one schedule: the plain one, if none is asked for.
+  round.pauses = round.pauses || (round.seed % 4 == 1 && !round.hosts->death);
   round.filled = mix_bits(round.seed) % 3 == 0;
   // Crashes of many schedules, rather than many crashes of one.
   round.crash.points_one_in = 15;

@@ -47,12 +47,10 @@ class host_runner final : public index_runner {
   void plan_deaths();
   void join(unsigned host);
   void check_on(unsigned host);
-  void note_death();
+  void note_death(const simulator::one_death& death);
 
   std::unique_ptr<simulator::hosts> hosts_;  // those of the round, and the one that starts at its end
   std::vector<planned_death> deaths_;
-  std::optional<simulator::one_death> last_death_;  // the death that the last round's options had
-  std::uint64_t first_choices_ = 0;              // choices of that death, in the round of its first one; 0: not known
   std::vector<unsigned> working_;                // threads of each host that have operations left
   std::vector<std::unique_ptr<target>> others_;  // the index as it is open on them, from host 1 on
 };
