@@ -1,9 +1,10 @@
-// A library that cannot be recovered, in the way that the macro RECOVERY names: FAULTS, HANGS or THROWS. It otherwise
-// works, so that a run reaches a crash.
+// A library that cannot be recovered, in the way that a macro names: FAULTS, HANGS, THROWS, EXITS or EXITS_AT_ONCE. It
+// otherwise works, so that a run reaches a crash.
 #include <pmlab/pibench/tree_api.hpp>
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -83,6 +84,10 @@ class faulty final : public tree_api {
     *reinterpret_cast<volatile std::uint64_t*>(head_->used.load()) = 1;
 #elif defined(THROWS)
     throw std::runtime_error("the pool was not closed");
+#elif defined(EXITS)
+    std::exit(0);
+#elif defined(EXITS_AT_ONCE)
+    ::_exit(0);
 #elif defined(HANGS)
     while (head_->locked.load() != 0) _mm_pause();
 #endif

@@ -6,6 +6,7 @@ import subprocess
 from own_index import ROOT, TABLE, OwnIndexTest, line_of, main
 
 SLOTS = os.path.join(ROOT, "examples", "own_index", "shared_slots.cpp")
+DEFECTS = os.path.join(ROOT, "tests", "own_index", "host_defects.cpp")
 HEADERS = os.path.join(ROOT, "checker", "include")
 PARTIAL = ("--coherence", "partial")
 
@@ -13,6 +14,9 @@ PARTIAL = ("--coherence", "partial")
 class Hosts(OwnIndexTest):
     def slots(self, *defects):
         return self.build("_".join(("slots", *defects)), SLOTS, "-I", HEADERS, *("-D" + d for d in defects))
+
+    def defective(self, defect):
+        return self.build(defect.lower(), DEFECTS, "-I", HEADERS, "-D" + defect)
 
     def verified(self, library, *arguments, status=0):
         output, _ = self.pmlab("verify", "--library", library, "--quiet", *arguments, status=status)
@@ -103,6 +107,64 @@ class Hosts(OwnIndexTest):
             subprocess.run([compiler, standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", HEADERS, "-o",
                             program, source], check=True, timeout=60)
             self.assertEqual(subprocess.run([program], check=False, timeout=60).returncode, 0)
+
+    def found(self, defect, *arguments):
+        """The report of the defect, which the command that it prints shows again"""
+        output = self.verified(self.defective(defect), "--hosts", "2", *(arguments or PARTIAL), "--budget", "10",
+                               "--shrink", "0", status=1)
+        replay = output.split("to reproduce it:\n", 1)[1].split("\n")[0].split()
+        self.verified(*replay[replay.index("--library") + 1:], status=1)
+        return output
+
+    def test_dram_of_another_host_is_no_memory(self):
+        for defect, what in (
+                ("HEAP_IS_SHARED", r"a block that it has allocated at .*host_defects\.cpp:%d" %
+                 line_of(DEFECTS, "own_ = std::make_unique<std::uint64_t>(1);")),
+                ("STACK_IS_SHARED", r"the stack of its thread \d"), ("VARIABLE_IS_SHARED", "a variable or constant"),
+                ("MAPPING_IS_SHARED", "memory that it has mapped")):
+            for mode in (PARTIAL, ("--coherence", "full")):
+                with self.subTest(defect, mode=mode):
+                    self.assertRegex(self.found(defect, *mode),
+                                     rf"host \d uses DRAM of host \d at .*host_defects\.cpp:\d+.*: {what}")
+
+    def test_a_lock_of_the_c_library_is_of_one_kernel(self):
+        for defect in ("MUTEX_IS_SHARED", "MUTEX_IS_TRIED", "STD_MUTEX_IS_SHARED"):
+            with self.subTest(defect):
+                self.assertRegex(self.found(defect), r"a mutex of the C library in the shared memory, at .*: it works")
+
+    def test_each_round_begins_with_the_variables_of_a_library_that_was_just_loaded(self):
+        for defect, more in (("KEEPS_ITS_COUNT", ()), ("HOLDS_A_LOCK_IN_DRAM", ("--deaths", "1")),
+                             ("HOLDS_A_LOCK_IN_DRAM", ("--deaths", "1", "--jobs", "2"))):
+            with self.subTest(defect, more=more):
+                output = self.verified(self.defective(defect), "--hosts", "2", *PARTIAL, "--rounds", "150", *more)
+                self.assertEqual(self.count("rounds", output), 150)
+        tried = self.verified(self.defective("HOLDS_A_LOCK_IN_DRAM"), "--hosts", "2", *PARTIAL, "--every-death",
+                              "--operations", "4", "--budget", "60")
+        self.assertIn("complete for this history and schedule", tried)
+
+    def test_a_half_of_a_value_that_stays_is_seen(self):
+        """Numbers that are small have the same one."""
+        self.assertRegex(self.found("UPPER_HALF_STAYS"), r"can only be|no order of these operations")
+
+    def test_an_exchange_by_the_device_is_of_aligned_words(self):
+        output = self.found("EXCHANGE_IS_UNALIGNED")
+        self.assertIn("that begin at no multiple of 8", output)
+        self.assertRegex(output, r"at .*(host_defects|hosts)\.(cpp|h):\d+")
+
+    def test_what_ends_a_library_is_named(self):
+        for defect, text in (("OPERATION_THROWS", "an operation throws: the slots are worn out"),
+                             ("OPERATION_THROWS_A_NUMBER", "an operation throws: an object of type (anonymous"),
+                             ("OPERATION_EXITS", "an operation ends the process (exit)"),
+                             ("OPERATION_EXITS_AT_ONCE", "an operation ends the process with status 0")):
+            with self.subTest(defect):
+                self.assertIn(text, self.found(defect))
+                one_host = self.verified(self.defective(defect), "--budget", "10", "--shrink", "0", status=1)
+                self.assertIn(text, one_host)
+        for defect, text in (("CONSTRUCTOR_THROWS", "throws: the table of constants is worn out"),
+                             ("CONSTRUCTOR_EXITS", "ends the process (exit)")):
+            with self.subTest(defect):
+                self.assert_refused(["a constructor of its statics " + text], "verify", "--library",
+                                    self.defective(defect), "--hosts", "2")
 
     def test_bad_input(self):
         self.assert_refused(["--hosts", "--joins"], "verify", "--library", self.slots(), "--hosts", "2", "--joins")

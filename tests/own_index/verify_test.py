@@ -99,7 +99,9 @@ class Verify(OwnIndexTest):
 
     def test_what_recovery_does_wrong_is_a_violation(self):
         for how, word in (("FAULTS", "faults: Segmentation fault"), ("HANGS", "hangs"),
-                          ("THROWS", "throws: the pool was not closed")):
+                          ("THROWS", "throws: the pool was not closed"),
+                          ("EXITS", "ends the process (exit)"),
+                          ("EXITS_AT_ONCE", "ends the process with status 0")):
             library = self.build(how.lower(), FAULTY, "-D" + how)
             output, errors = self.pmlab("verify", "--library", library, "--crashes", "--shrink", "0", "--quiet",
                                         status=1)
@@ -107,7 +109,7 @@ class Verify(OwnIndexTest):
             self.assertEqual(errors, "")
             # Recovery runs in a copy of the library, whose file is gone.
             self.assertNotIn("-copy.so", output)
-            if how != "THROWS":
+            if how in ("FAULTS", "HANGS"):
                 self.assertIn("faulty.cpp:", output.split("lost:", 1)[0])
 
     def test_variables_of_inline_code_have_their_values_after_loading_in_recovery(self):

@@ -111,7 +111,6 @@ void machine::check_owner(std::uintptr_t address, const void* caller) {
 
 // Few pages are looked up again and again. No block of a stack or an object shares one with another host's.
 void machine::check_owner_of_page(std::uintptr_t address, const void* caller) {
-  constexpr std::uintptr_t page_bytes = 4096;
   const std::uintptr_t page = address / page_bytes;
   if (page == own_page_ && own_page_of_ == current_->host) return;
   for (const auto& f : fibers_)

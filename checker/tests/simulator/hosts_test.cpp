@@ -9,6 +9,7 @@
 #include <pmlab/pod/version_lock.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -60,6 +61,7 @@ void refresh(const void* line) {
   clflushopt(line);
   mfence();
 }
+hosts& all_hosts() { return *const_cast<hosts*>(the_machine().hosts_in_use()); }
 bool exchange(std::uint64_t* word, std::uint64_t expected, std::uint64_t desired) {
   return __atomic_compare_exchange_n(word, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
@@ -159,12 +161,13 @@ seen run_one(std::uint64_t seed, order how, host_options options, const std::vec
   {
     words w{reinterpret_cast<std::uint64_t*>(memory.start() + x_at),
             reinterpret_cast<std::uint64_t*>(memory.start() + y_at)};
-    std::vector<std::thread> running;
+    // Not in a block of the heap, which would be of one host.
+    std::array<std::thread, most_hosts> running;
     for (unsigned t = 0; t < threads.size(); ++t) {
-      the_machine().move_to_host(t);
-      running.emplace_back([&w, &threads, t] { threads[t](w); });
+      m.move_to_host(t);
+      running[t] = std::thread([&w, &threads, t] { threads[t](w); });
     }
-    for (std::thread& t : running) t.join();
+    for (unsigned t = 0; t < threads.size(); ++t) running[t].join();
     std::string result;
     for (const std::uint64_t value : {w.a, w.b, w.c, w.d})
       if (value != 9) result += std::to_string(value);
@@ -295,6 +298,81 @@ TEST(hosts, a_line_that_was_never_loaded_is_stale_by_a_prefetch_alone) {
     EXPECT_EQ(run(options, how, {write_published, read_without_refresh}).results.count("10"), 0U);
     EXPECT_EQ(run(options, how, {write_published, reads_again}).results.count("10"), 1U);
   }
+}
+
+// Nothing orders a load and the clflushopt before it: the load may bring the line back, which stays then. The mfence of
+// the flag's refresh is the first one behind both.
+TEST(hosts, a_load_behind_a_clflushopt_may_keep_its_line_over_the_mfence) {
+  host_options options = with(coherence::none);
+  options.stale = stale_lines::loaded;
+  const code loads_behind = [](words& w) {
+    clflushopt(w.x);
+    w.a = load(w.x);
+    refresh(w.y);
+    w.b = load(w.y);
+    w.c = load(w.x);
+  };
+  const code loads_before = [](words& w) {
+    w.a = load(w.x);
+    clflushopt(w.x);
+    refresh(w.y);
+    w.b = load(w.y);
+    w.c = load(w.x);
+  };
+  const code loads_once = [](words& w) {
+    clflushopt(w.x);
+    refresh(w.y);
+    w.b = load(w.y);
+    w.c = load(w.x);
+  };
+  const code loads_behind_the_mfence = [](words& w) {
+    clflushopt(w.x);
+    w.a = load(w.x);
+    mfence();
+    refresh(w.x);
+    refresh(w.y);
+    w.b = load(w.y);
+    w.c = load(w.x);
+  };
+  for (const order how : orders) {
+    const outcome_set behind = run(options, how, {write_published, loads_behind}).results;
+    EXPECT_EQ(behind.count("010"), 1U);
+    EXPECT_EQ(behind.count("011"), 1U);
+    EXPECT_EQ(behind.count("110"), 0U);  // never backwards
+    EXPECT_EQ(run(options, how, {write_published, loads_before}).results.count("010"), 0U);
+    EXPECT_EQ(run(options, how, {write_published, loads_once}).results.count("10"), 0U);
+    EXPECT_EQ(run(options, how, {write_published, loads_behind_the_mfence}).results.count("010"), 0U);
+  }
+}
+
+// The flush of one thread does not undo what another one of its host has loaded since an earlier flush.
+TEST(hosts, a_load_counts_from_the_clflushopt_whose_mfence_comes) {
+  host_options options = with(coherence::none);
+  options.stale = stale_lines::loaded;
+  const code reads = [](words& w) {
+    clflushopt(w.x);
+    w.a = load(w.x);
+    std::thread([&w] { clflushopt(w.x); }).join();
+    refresh(w.y);
+    w.b = load(w.y);
+    w.c = load(w.x);
+  };
+  EXPECT_EQ(run(options, order::sc, {write_published, reads}).results.count("010"), 1U);
+}
+
+// A non-temporal store drops the line.
+TEST(hosts, a_line_that_was_stored_around_is_not_loaded) {
+  host_options options = with(coherence::none);
+  options.stale = stale_lines::loaded;
+  const code reads = [](words& w) {
+    w.a = load(w.x);
+    store_around(second_word(w), 1);
+    sfence();
+    refresh(w.y);
+    w.b = load(w.y);
+    w.c = load(w.x);
+  };
+  for (const order how : orders) EXPECT_EQ(run(options, how, {write_published, reads}).results.count("010"), 0U);
 }
 
 TEST(hosts, partial_coherence_is_that_of_the_first_bytes) {
@@ -461,6 +539,53 @@ TEST(hosts, an_exchange_by_the_device_is_atomic_for_all) {
     }
 }
 
+// It goes to the device behind the thread's earlier stores, and completes no write-back and no invalidation.
+TEST(hosts, an_exchange_by_the_device_is_no_fence) {
+  const code flushes_alone = [](words& w) {
+    store(w.x);
+    clwb(w.x);
+    std::uint64_t expected = 0;
+    the_machine().device_compare_exchange(w.y, expected, 1, nullptr);
+  };
+  const code publishes = [](words& w) {
+    publish(w.x);
+    std::uint64_t expected = 0;
+    the_machine().device_compare_exchange(w.y, expected, 1, nullptr);
+  };
+  const code looks_by_the_device = [](words& w) {
+    load(w.x);
+    clflushopt(w.x);
+    w.a = 1;  // expected
+    the_machine().device_compare_exchange(w.y, w.a, 1, nullptr);
+    w.b = load(w.x);
+  };
+  const code looks_and_fences = [](words& w) {
+    load(w.x);
+    w.a = 1;
+    the_machine().device_compare_exchange(w.y, w.a, 1, nullptr);
+    refresh(w.x);
+    w.b = load(w.x);
+  };
+  for (const order how : orders) {
+    EXPECT_EQ(run(with(coherence::none), how, {flushes_alone, read_refreshed}).results.count("10"), 1U);
+    EXPECT_EQ(run(with(coherence::none), how, {publishes, read_refreshed}).results.count("10"), 0U);
+    EXPECT_EQ(run(with(coherence::none), how, {publishes, looks_by_the_device}).results.count("10"), 1U);
+    EXPECT_EQ(run(with(coherence::none), how, {publishes, looks_and_fences}).results.count("10"), 0U);
+    EXPECT_EQ(run(with(coherence::full), how, {flushes_alone, looks_by_the_device}).results.count("10"), 0U);
+  }
+}
+
+TEST(hosts, an_exchange_by_the_device_is_of_aligned_words) {
+  const code exchanges = [](words& w) {
+    std::uint64_t expected = 0;
+    auto* const word = reinterpret_cast<std::uint64_t*>(reinterpret_cast<char*>(w.x) + 4);
+    the_machine().quietly(
+        [&] { w.a = all_hosts().device_compare_exchange(word, expected, 1, nullptr).empty() ? 1 : 0; });
+  };
+  for (const coherence mode : {coherence::full, coherence::none})
+    EXPECT_EQ(run(with(mode), order::sc, {exchanges, [](words&) {}}).results, (outcome_set{"0"}));
+}
+
 // ---- the medium's parts ----
 
 pod::version_lock& lock_of(words& w) { return *reinterpret_cast<pod::version_lock*>(w.x + 128); }
@@ -501,7 +626,6 @@ TEST(hosts, a_lock_by_the_device_excludes_on_any_memory) {
 
 // ---- deaths ----
 
-hosts& all_hosts() { return *const_cast<hosts*>(the_machine().hosts_in_use()); }
 // The caller's host dies before its `number`-th event from here on.
 void die_before(std::uint64_t number, death_moment when = death_moment::before_event) {
   all_hosts().doom(the_machine().host(), when, number);
