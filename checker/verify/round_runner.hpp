@@ -11,6 +11,7 @@
 #include "checker/verify/round_schedule.hpp"
 #include "checker/verify/runner.hpp"
 #include "checker/verify/target.hpp"
+#include "checker/verify/thrown.hpp"
 
 #include <array>
 #include <cstddef>
@@ -106,6 +107,17 @@ class round_runner : public runner {
       at_end(holder + " holds " + std::to_string(*held) + bytes + ", and " + std::to_string(live) + " are allocated");
   }
   void end_run();
+
+  // An exception is reported where it is thrown from: destructors, which may run on another host, see nothing of it.
+  template <class Work>
+  void nothing_throws(Work&& work) const {
+    try {
+      work();
+    } catch (...) {
+      simulator::the_machine().watch(false);
+      violated_("an operation throws: " + text_of_thrown() + simulator::the_machine().positions());
+    }
+  }
 
   // Work that only reads may fail where DRAM is short: it is repeated with DRAM, and all that follows has some.
   template <class Work>
@@ -246,12 +258,14 @@ void round_runner<Kind>::run_until_crash() {
     machine.watch(true);
     std::unique_ptr<typename Kind::target> opened = Kind::opener(kind_).open_simulated();
     target_ = opened.get();
-    begin_phase();
-    drive_all();
-    machine.watch(false);
-    machine.limit_of_heap().lift();
-    end_exploring();
-    check_live();
+    nothing_throws([&] {
+      begin_phase();
+      drive_all();
+      machine.watch(false);
+      machine.limit_of_heap().lift();
+      end_exploring();
+      check_live();
+    });
     if (options.nearly_full && is_last_phase()) at_end(judge_.fill_again(*target_, true));
     if (!is_closed()) static_cast<void>(opened.release());
     machine.watch(true);
