@@ -11,9 +11,10 @@
 // durable before it releases the node's version lock, and a reader uses data of a node only if that lock was free and
 // unchanged while it read: it cannot have read anything that a crash undoes.
 //
-// Layout (medium): named root -> root node. Nodes are 512 bytes (fast_fair/node.hpp); every level is a list by
-// `sibling`, in ascending order of keys. DRAM holds only the version locks: opening reads one node for each level.
-// Retired nodes wait in a queue that begins in the leftmost leaf (detail/retired_nodes.hpp).
+// Layout (medium): named root -> root node. Nodes are 512 bytes (fast_fair/node.hpp; leaf.hpp has what is done with a
+// leaf, split.hpp how a node is split); every level is a list by `sibling`, in ascending order of keys. DRAM holds only
+// the version locks: opening reads one node for each level. Retired nodes wait in a queue that begins in the leftmost
+// leaf (detail/retired_nodes.hpp).
 //
 // Differences from the paper: of equal neighbouring *keys* the last one counts, where the paper compares neighbouring
 // pointers; so every key and value is allowed, a node that a crash left in mid-shift is as valid as any other, erase is
@@ -52,10 +53,12 @@
 #include <pmlab/indexes/detail/replace_value.hpp>
 #include <pmlab/indexes/fast_fair/check.hpp>
 #include <pmlab/indexes/fast_fair/join.hpp>
+#include <pmlab/indexes/fast_fair/leaf.hpp>
 #include <pmlab/indexes/fast_fair/node.hpp>
 #include <pmlab/indexes/fast_fair/row.hpp>
 #include <pmlab/indexes/fast_fair/salvage.hpp>
 #include <pmlab/indexes/fast_fair/searched_nodes.hpp>
+#include <pmlab/indexes/fast_fair/split.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/sync/version_lock.hpp>
@@ -137,7 +140,7 @@ class fast_fair {
     const auto guard = nodes_.pin();
     bool sparse = false;
     const outcome answer = change(key, [&](node& leaf) {
-      const outcome removed = remove(leaf, key);
+      const outcome removed = detail::fast_fair::remove(medium_, leaf, key);
       sparse = removed == outcome::erased && detail::fast_fair::looks_for_a_neighbour(leaf);
       return removed;
     });
@@ -200,7 +203,7 @@ class fast_fair {
       if (next) media::prefetch(medium_, medium_.resolve(next), sizeof(node));
       media::annotate_read(medium_, *leaf);
       const key_type high = leaf->high_key.load(std::memory_order_acquire);
-      const std::size_t in_leaf = copy_entries(*leaf, from, out.subspan(count));
+      const std::size_t in_leaf = detail::fast_fair::copy_entries(*leaf, from, out.subspan(count));
       if (!lock.read_validate(version)) continue;
       count += in_leaf;
       if (!next) break;
@@ -249,18 +252,6 @@ class fast_fair {
   fast_fair(Medium& medium, std::string_view name)
       : medium_(medium), nodes_(medium, *medium.named_root(name, layout_name, layout_version).word) {}
 
-  // ---- reading ----
-
-  static std::size_t copy_entries(node& leaf, key_type from, std::span<entry> out) noexcept {
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < detail::fast_fair::capacity && count < out.size(); ++i)
-      if (leaf.key_at(i) >= from && !leaf.is_free(i)) out[count++] = {leaf.key_at(i), leaf.value_at(i)};
-    if (count < out.size() && !leaf.sibling.load(std::memory_order_acquire) &&
-        leaf.greatest_present.load(std::memory_order_acquire) != 0)
-      out[count++] = {greatest_key, leaf.greatest_value.load(std::memory_order_acquire)};
-    return count;
-  }
-
   // ---- writing ----
 
   // Runs operation(leaf) with the leaf of `key` locked, then adds to a parent the link that the descent followed (T2).
@@ -287,77 +278,11 @@ class fast_fair {
       unannounced split_off;
       const std::optional<outcome> answer = change(key, [&](node& leaf) -> std::optional<outcome> {
         if (auto* const stored = detail::fast_fair::stored_value(leaf, key)) return on_existing(*stored);
-        if (key == greatest_key) return put_greatest(leaf, value);
-        if (detail::fast_fair::insert_into(medium_, leaf, key, value)) return outcome::inserted;
-        if (!split(leaf, key, split_off)) return outcome::full;
-        return std::nullopt;
+        return detail::fast_fair::add(medium_, leaf, key, value, split_off);
       });
       if (answer) return *answer;
       announce(split_off);
     }
-  }
-
-  outcome remove(node& leaf, key_type key) {
-    if (key == greatest_key) {
-      if (leaf.greatest_present.load(std::memory_order_relaxed) == 0) return outcome::absent;
-      leaf.greatest_present.store(0, std::memory_order_release);  // (X1) commit
-      media::persist(medium_, leaf.greatest_present);             // (X2)
-      // (X1) < (X2) < unlock: a reader that misses the key answers only when its removal is durable.
-      return outcome::erased;
-    }
-    const auto slot = leaf.slot_of(key);
-    if (!slot) return outcome::absent;
-    detail::fast_fair::erase_from(medium_, leaf, *slot);
-    return outcome::erased;
-  }
-
-  outcome put_greatest(node& leaf, value_type value) {
-    // (Y1) < (Y2): one line, so no crash image holds the key without its value.
-    leaf.greatest_value.store(value, std::memory_order_release);  // (Y1)
-    leaf.greatest_present.store(1, std::memory_order_release);    // (Y2) commit
-    media::persist(medium_, leaf.greatest_present);               // (Y3)
-    // (Y2) < (Y3) < unlock: the value that a reader returns is durable.
-    return outcome::inserted;
-  }
-
-  // Moves the upper entries of a locked node, all of whose slots are entries, to a new sibling. `made_for` is the key
-  // whose insertion requires it. False: no space; nothing has changed.
-  bool split(node& n, key_type made_for, unannounced& result) {
-    publication change(medium_);
-    auto* const right = static_cast<node*>(change.allocate(sizeof(node), alignof(node)));
-    if (right == nullptr) return false;
-    const bool is_leaf = n.is_leaf();
-    const node_pointer next = n.sibling.load(std::memory_order_relaxed);
-    // Ascending keys fill the last leaf: the left node then stays full.
-    constexpr std::size_t last = detail::fast_fair::capacity - 1;
-    const bool appending = !next && made_for > n.key_at(last);
-    const std::size_t middle = appending ? last : detail::fast_fair::capacity / 2;
-    const key_type separator = n.key_at(middle);
-
-    // Filled here, and then copied around the caches: the lines of the new node need not be read from the medium first.
-    node filled;
-    filled.level.store(n.level.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    detail::fast_fair::take_place_after(filled, n);
-    // In an inner node the separator moves up and its child begins the new node.
-    if (!is_leaf) filled.first_child.store(node_pointer(n.value_at(middle)), std::memory_order_relaxed);
-    // A hole before each entry: a key inserted between two of them shifts within its line, and the split writes all of
-    // the node anyway. If keys ascend, none falls between.
-    const std::size_t slots_each = appending ? 1 : 2;
-    detail::fast_fair::slot_writer writer(filled, 0);
-    for (std::size_t from = is_leaf ? middle : middle + 1; from <= last; ++from)
-      for (std::size_t copy = 0; copy < slots_each; ++copy) writer.put(n.key_at(from), n.value_at(from));
-    medium_.copy(right, &filled, sizeof(node));  // (S0)
-    medium_.fence();                             // (S1)
-
-    const node_pointer made = medium_.locate(right);
-    media::publish_store(change, n.sibling, made);        // (S2)
-    media::publish_store(change, n.high_key, separator);  // (S3)
-    change.commit();
-    // (S0) < (S1) < (S2), (S3): the sibling is complete before the list leads to it; allocation, link and high key
-    // become visible atomically, so that no crash leaks the node or shows an entry in both (F3, F4). The parent is
-    // updated later (T2).
-    result = {separator, made, filled.level.load(std::memory_order_relaxed) + 1};
-    return true;
   }
 
   // Adds the first of these entries, as many as fit into a row between two leaves; returns their number. 0: they must
@@ -402,10 +327,7 @@ class fast_fair {
         locked_node parent(nodes_, link.separator, link.parent_level);
         if (!parent) continue;                               // the root was removed since
         if (medium_.resolve(link.child)->is_gone()) return;  // T3
-        if ((*parent).first_child.load(std::memory_order_relaxed) == link.child) return;
-        if ((*parent).slot_of(link.separator)) return;
-        if (detail::fast_fair::insert_into(medium_, *parent, link.separator, link.child.word())) return;
-        if (!split(*parent, link.separator, split_off)) return;
+        if (detail::fast_fair::add_child(medium_, *parent, link, split_off)) return;
       }
       announce(split_off);
     }
@@ -418,18 +340,8 @@ class fast_fair {
     const auto guard = nodes_.lock_root();
     if (link.parent_level < nodes_.levels()) return true;
     if (link.parent_level > nodes_.levels()) return false;
-    publication change(medium_);
-    auto* const made = media::create<node>(change);
-    if (made == nullptr) return false;
-    made->level.store(link.parent_level, std::memory_order_relaxed);
-    made->first_child.store(node_pointer(nodes_.root_word().load(std::memory_order_relaxed)),
-                            std::memory_order_relaxed);
-    media::persist(medium_, *made);                                 // (R1)
-    change.store(nodes_.root_word(), medium_.locate(made).word());  // (R2)
-    // (R1) < (R2): the root never names memory that is not durable. The new root knows its first child; `announce`
-    // continues and adds the second.
-    change.commit();
-    return true;
+    // The new root knows its first child; `announce` continues and adds the second.
+    return detail::fast_fair::put_root_above(medium_, nodes_.root_word(), link.parent_level);
   }
 
   Medium& medium_;

@@ -59,36 +59,6 @@ inline constexpr std::size_t join_step = 3;
   return in_left + slots_for(right) <= most;
 }
 
-// Writes entries into the slots of a node from `slot` on, in ascending order.
-class slot_writer {
- public:
-  slot_writer(node& to, std::size_t slot) noexcept : to_(to), slot_(slot) {}
-
-  void put(std::uint64_t key, std::uint64_t value) noexcept {
-    to_.value(slot_).store(value, std::memory_order_release);
-    to_.key(slot_).store(key, std::memory_order_release);
-    ++slot_;
-  }
-  void put_entries(node& from) noexcept {
-    for (std::size_t i = 0; i < capacity; ++i)
-      if (!from.is_free(i)) put(from.key_at(i), from.value_at(i));
-  }
-  // All that follows `left`, its neighbour to the right.
-  void put_right(node& left, node& right) noexcept {
-    if (!right.is_leaf())
-      put(left.high_key.load(std::memory_order_acquire), right.first_child.load(std::memory_order_acquire).word());
-    put_entries(right);
-  }
-  // No slot after these is an entry, with any high key.
-  void leave_the_rest_free() noexcept {
-    for (; slot_ < capacity; ++slot_) to_.key(slot_).store(greatest_key, std::memory_order_release);
-  }
-
- private:
-  node& to_;
-  std::size_t slot_;
-};
-
 // Copies the entries of `right` behind those of `left`; both are locked, and there is room from `end` on, the end of
 // the entries of `left`. They are beyond its high key still, so no reader and no crash sees them before the high key is
 // that of `right`. Durable on return.

@@ -24,6 +24,7 @@ inline constexpr std::uint64_t greatest_key = std::numeric_limits<std::uint64_t>
 inline constexpr std::size_t node_bytes = 512;
 inline constexpr std::size_t lines_per_node = node_bytes / media::cache_line_bytes - 1;
 inline constexpr std::size_t capacity = lines_per_node * entries_per_line;
+inline constexpr std::uint64_t most_levels = 64;
 
 //   0          8         16      24            32                  40               48             56      64
 //   | high key | sibling | level | first child | greatest present? | greatest value | next retired | gone? |
@@ -274,5 +275,35 @@ void erase_from(Medium& medium, node& n, std::size_t slot) noexcept {
   }
   writer.finish();
 }
+
+// Writes entries into the slots of a node from `slot` on, in ascending order.
+class slot_writer {
+ public:
+  slot_writer(node& to, std::size_t slot) noexcept : to_(to), slot_(slot) {}
+
+  void put(std::uint64_t key, std::uint64_t value) noexcept {
+    to_.value(slot_).store(value, std::memory_order_release);
+    to_.key(slot_).store(key, std::memory_order_release);
+    ++slot_;
+  }
+  void put_entries(node& from) noexcept {
+    for (std::size_t i = 0; i < capacity; ++i)
+      if (!from.is_free(i)) put(from.key_at(i), from.value_at(i));
+  }
+  // All that follows `left`, its neighbour to the right.
+  void put_right(node& left, node& right) noexcept {
+    if (!right.is_leaf())
+      put(left.high_key.load(std::memory_order_acquire), right.first_child.load(std::memory_order_acquire).word());
+    put_entries(right);
+  }
+  // No slot after these is an entry, with any high key.
+  void leave_the_rest_free() noexcept {
+    for (; slot_ < capacity; ++slot_) to_.key(slot_).store(greatest_key, std::memory_order_release);
+  }
+
+ private:
+  node& to_;
+  std::size_t slot_;
+};
 
 }  // namespace pmlab::indexes::detail::fast_fair

@@ -4,7 +4,9 @@
 
 #include <pmlab/indexes/detail/damaged_tree.hpp>
 #include <pmlab/indexes/detail/node_tree.hpp>
+#include <pmlab/indexes/fast_fair/leaf.hpp>
 #include <pmlab/indexes/fast_fair/node.hpp>
+#include <pmlab/indexes/fast_fair/split.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/sync/version_lock.hpp>
@@ -15,25 +17,6 @@
 #include <string>
 
 namespace pmlab::indexes::detail::fast_fair {
-
-inline constexpr std::uint64_t most_levels = 64;
-
-// A node that may be missing in its parent: the sibling behind a link that a writer walked over.
-struct unannounced {
-  key_type separator = 0;
-  media::pointer<node> child{};
-  std::uint64_t parent_level = 0;  // 0: none
-};
-
-// The key by which inner nodes are searched: none of their separators is greatest_key.
-[[nodiscard]] constexpr key_type routing_key(key_type key) noexcept { return key == greatest_key ? key - 1 : key; }
-
-[[nodiscard]] inline std::atomic<value_type>* stored_value(node& leaf, key_type key) noexcept {
-  if (key == greatest_key)
-    return leaf.greatest_present.load(std::memory_order_acquire) != 0 ? &leaf.greatest_value : nullptr;
-  const auto slot = leaf.slot_of(key);
-  return slot ? &leaf.value(*slot) : nullptr;
-}
 
 // Thread safety: every operation from any number of threads, with a guard (`pin`).
 template <media::medium Medium>
