@@ -54,20 +54,29 @@ class alignas(media::cache_line_bytes) version_lock {
   // Waits until no other writer that lives holds the lock, and acquires it. Not recursive, not fair.
   template <media::medium M>
   [[nodiscard]] acquired lock(M& m) noexcept {
+    std::uint64_t ignored = 0;
+    return lock(m, ignored);
+  }
+  // The same; `version` becomes that of the last unlock, which `read_begin` returned until now.
+  template <media::medium M>
+  [[nodiscard]] acquired lock(M& m, std::uint64_t& version) noexcept {
     for (sync::backoff wait;; wait.pause()) {
       std::uint64_t word = now(m);
       const bool inherits = (word & held) != 0;
       if (inherits && holder_is_alive(m, word)) continue;
-      const std::uint64_t mine = (word & ~(host_mask | held)) | std::uint64_t{media::host_of(m)} << host_shift | held;
+      version = word & ~(host_mask | held);
+      const std::uint64_t mine = version | std::uint64_t{media::host_of(m)} << host_shift | held;
       if (media::device_compare_exchange(m, word_, word, mine)) return inherits ? acquired::inherited : acquired::mine;
     }
   }
 
-  // Releases the lock and increments the version. REQUIRES: (L2).
+  // Releases the lock and increments the version; returns it. REQUIRES: (L2).
   template <media::medium M>
-  void unlock(M& m) noexcept {
+  std::uint64_t unlock(M& m) noexcept {
     std::uint64_t word = now(m);
-    media::device_compare_exchange(m, word_, word, (word & ~(host_mask | held)) + one_version);
+    const std::uint64_t next = (word & ~(host_mask | held)) + one_version;
+    media::device_compare_exchange(m, word_, word, next);
+    return next;
   }
 
   // Frees it, also from another holder. REQUIRES: no other host or thread uses the memory. Not durable before the next
