@@ -11,10 +11,10 @@
 // durable before it releases the node's version lock, and a reader uses data of a node only if that lock was free and
 // unchanged while it read: it cannot have read anything that a crash undoes.
 //
-// Layout (medium): named root -> root node. Nodes are 512 bytes (fast_fair/node.hpp; leaf.hpp has what is done with a
-// leaf, split.hpp how a node is split); every level is a list by `sibling`, in ascending order of keys. DRAM holds only
-// the version locks: opening reads one node for each level. Retired nodes wait in a queue that begins in the leftmost
-// leaf (detail/retired_nodes.hpp).
+// Layout (medium): named root -> root node. Nodes are 512 bytes (fast_fair/node.hpp; changes.hpp has the changes of a
+// locked one); every level is a list by `sibling`, in ascending order of keys. DRAM holds only the version locks:
+// opening reads one node for each level. Retired nodes wait in a queue that begins in the leftmost leaf
+// (detail/retired_nodes.hpp).
 //
 // Differences from the paper: of equal neighbouring *keys* the last one counts, where the paper compares neighbouring
 // pointers; so every key and value is allowed, a node that a crash left in mid-shift is as valid as any other, erase is
@@ -51,6 +51,7 @@
 #include <pmlab/indexes/detail/load_into.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/detail/replace_value.hpp>
+#include <pmlab/indexes/fast_fair/changes.hpp>
 #include <pmlab/indexes/fast_fair/check.hpp>
 #include <pmlab/indexes/fast_fair/join.hpp>
 #include <pmlab/indexes/fast_fair/leaf.hpp>
@@ -58,7 +59,6 @@
 #include <pmlab/indexes/fast_fair/row.hpp>
 #include <pmlab/indexes/fast_fair/salvage.hpp>
 #include <pmlab/indexes/fast_fair/searched_nodes.hpp>
-#include <pmlab/indexes/fast_fair/split.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/sync/version_lock.hpp>
@@ -79,7 +79,9 @@ namespace pmlab::indexes {
 // B+tree with sorted nodes [FAST-FAIR]. See the file's prologue for its use, thread safety, durability and layout.
 // Operations: O(log n); a scan of m entries O(log n + m).
 template <media::medium Medium>
-class fast_fair {
+class fast_fair : detail::fast_fair::node_changes<Medium> {
+  using changes = detail::fast_fair::node_changes<Medium>;
+  using changes::medium_;
   using node = detail::fast_fair::node;
   using node_pointer = media::pointer<node>;
   using publication = typename Medium::publication;
@@ -140,7 +142,7 @@ class fast_fair {
     const auto guard = nodes_.pin();
     bool sparse = false;
     const outcome answer = change(key, [&](node& leaf) {
-      const outcome removed = detail::fast_fair::remove(medium_, leaf, key);
+      const outcome removed = this->remove(leaf, key);
       sparse = removed == outcome::erased && detail::fast_fair::looks_for_a_neighbour(leaf);
       return removed;
     });
@@ -250,7 +252,7 @@ class fast_fair {
   static constexpr std::size_t batch_width = 16;
 
   fast_fair(Medium& medium, std::string_view name)
-      : medium_(medium), nodes_(medium, *medium.named_root(name, layout_name, layout_version).word) {}
+      : changes(medium), nodes_(medium, *medium.named_root(name, layout_name, layout_version).word) {}
 
   // ---- writing ----
 
@@ -278,7 +280,7 @@ class fast_fair {
       unannounced split_off;
       const std::optional<outcome> answer = change(key, [&](node& leaf) -> std::optional<outcome> {
         if (auto* const stored = detail::fast_fair::stored_value(leaf, key)) return on_existing(*stored);
-        return detail::fast_fair::add(medium_, leaf, key, value, split_off);
+        return this->add(leaf, key, value, split_off);
       });
       if (answer) return *answer;
       announce(split_off);
@@ -327,7 +329,7 @@ class fast_fair {
         locked_node parent(nodes_, link.separator, link.parent_level);
         if (!parent) continue;                               // the root was removed since
         if (medium_.resolve(link.child)->is_gone()) return;  // T3
-        if (detail::fast_fair::add_child(medium_, *parent, link, split_off)) return;
+        if (this->add_child(*parent, link, split_off)) return;
       }
       announce(split_off);
     }
@@ -340,11 +342,20 @@ class fast_fair {
     const auto guard = nodes_.lock_root();
     if (link.parent_level < nodes_.levels()) return true;
     if (link.parent_level > nodes_.levels()) return false;
-    // The new root knows its first child; `announce` continues and adds the second.
-    return detail::fast_fair::put_root_above(medium_, nodes_.root_word(), link.parent_level);
+    publication change(medium_);
+    auto* const made = media::create<node>(change);
+    if (made == nullptr) return false;
+    made->level.store(link.parent_level, std::memory_order_relaxed);
+    made->first_child.store(node_pointer(nodes_.root_word().load(std::memory_order_relaxed)),
+                            std::memory_order_relaxed);
+    media::persist(medium_, *made);                                 // (R1)
+    change.store(nodes_.root_word(), medium_.locate(made).word());  // (R2)
+    // (R1) < (R2): the root never names memory that is not durable. The new root knows its first child; `announce`
+    // continues and adds the second.
+    change.commit();
+    return true;
   }
 
-  Medium& medium_;
   nodes nodes_;
 };
 

@@ -13,17 +13,18 @@
 // is remembered is that of (S1): one that was read behind the refresh might be newer than what was refreshed (V1).
 // (S4) < (S5): a writer refreshes under the lock, too. It changes parts of lines, and the rest is written back with
 // them; a copy of before the lock would go over what others have stored.
-// (S6) comes last: every store of the node was published by then (fast_fair/node.hpp, leaf.hpp, split.hpp: each line is
+// (S6) comes last: every store of the node was published by then (fast_fair/node.hpp, changes.hpp: each line is
 // durable before another one is stored to, and the last one at the end), which is rule (L2) of the lock.
 // (S7) < (S8): the root's word changes under its lock, and is refreshed behind it: two hosts would each put a root there.
 //
 // FAST-FAIR's invariants N1, N2, T1 and T2 hold after every store. So a host that died under a lock has left a node
 // that is valid, with its last change or without: the next holder repairs nothing, but refreshes what it has locked
-// (S9): what the dead stored is on the device behind the version of before. A node that its parent does not know
-// yet is announced by the next writer that comes by (T2). Nodes are not joined: an erase frees its slot for other keys
-// of the leaf, a node stays where it is, and no host can be in one that is gone. So there are no epochs, and the root of
-// before is a way into the tree still: a host keeps it in DRAM, and asks for a newer one only where this one has a
-// sibling.
+// (S9): what the dead stored is on the device behind the version of before. A node that its parent does not know yet is
+// announced by the next writer that comes by (T2).
+//
+// Nodes are not joined: an erase frees its slot for other keys of the leaf, a node stays where it is, and no host can be
+// in one that is gone. So there are no epochs, and a root of before is a way into the tree still: a host keeps it in
+// DRAM, and asks for a newer one only where this one has a sibling.
 //
 // Papers: Hwang et al., FAST'18 [FAST-FAIR]; Tigon, OSDI'25, which remembers what a host has in its caches; CXL0, whose
 // rules a coherent memory has; a part that is not coherent is outside of them.
@@ -34,10 +35,10 @@
 #include <pmlab/indexes/detail/damaged_tree.hpp>
 #include <pmlab/indexes/detail/range_by_scan.hpp>
 #include <pmlab/indexes/detail/replace_value.hpp>
+#include <pmlab/indexes/fast_fair/changes.hpp>
 #include <pmlab/indexes/fast_fair/check.hpp>
 #include <pmlab/indexes/fast_fair/leaf.hpp>
 #include <pmlab/indexes/fast_fair/node.hpp>
-#include <pmlab/indexes/fast_fair/split.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/hosts.hpp>
 #include <pmlab/media/medium.hpp>
@@ -73,12 +74,14 @@ struct tree_sizes {
 // of them (strict durable linearizability): changes are published before the lock is released, and searches answer
 // only what they read while it was free. Space: nodes of 512 bytes, which are never joined or freed.
 //
-// REQUIRES: the first host has opened it before others do. A single host (media::hosts_of is 1) opens it once, as behind
-// a power failure of all: that frees the locks. A host that is started again has another number.
+// REQUIRES: the first host has opened it before others do. A single host (media::hosts_of is 1) opens it once, as
+// behind a power failure of all: that frees the locks. A host that is started again has another number.
 //
 // A damaged memory: operations throw pmlab::error at an invalid link, and `check` names it.
 template <media::medium Medium, tree_sizes Sizes = tree_sizes{}>
-class shared_tree {
+class shared_tree : indexes::detail::fast_fair::node_changes<Medium> {
+  using changes = indexes::detail::fast_fair::node_changes<Medium>;
+  using changes::medium_;
   using node = indexes::detail::fast_fair::node;
   using node_pointer = media::pointer<node>;
   using unannounced = indexes::detail::fast_fair::unannounced;
@@ -123,7 +126,7 @@ class shared_tree {
   }
   // Removes the key. erased; absent: nothing changed. Its slot is free for other keys of the leaf.
   outcome erase(key_type key) {
-    return change(key, [&](node& leaf) { return indexes::detail::fast_fair::remove(medium_, leaf, key); });
+    return change(key, [&](node& leaf) { return this->remove(leaf, key); });
   }
 
   // The value of the key; nothing: it is absent. Reads one node per level.
@@ -215,7 +218,7 @@ class shared_tree {
   };
 
   shared_tree(Medium& medium, std::string_view name)
-      : medium_(medium), head_(head_of(medium, name)), refreshed_(Sizes.remembered), root_(nullptr) {
+      : changes(medium), head_(head_of(medium, name)), refreshed_(Sizes.remembered), root_(nullptr) {
     if (media::hosts_of(medium_) == 1) {
       // A crash of all hosts has left them as they were.
       for (version_lock& l : head_.locks) l.reset();
@@ -306,8 +309,8 @@ class shared_tree {
     }
   }
 
-  // What look(node) returns of the node of `level` that has the key; nothing: there is no such level. `passed` becomes a
-  // link that the way led over.
+  // What look(node) returns of the node of `level` that has the key; nothing: there is no such level. `passed` becomes
+  // a link that the way led over.
   template <class Look>
   auto at(key_type key, std::uint64_t level, unannounced& passed, Look&& look) const {
     struct step {
@@ -439,7 +442,7 @@ class shared_tree {
       unannounced split_off;
       const std::optional<outcome> answer = change(key, [&](node& leaf) -> std::optional<outcome> {
         if (auto* const stored = indexes::detail::fast_fair::stored_value(leaf, key)) return on_existing(*stored);
-        return indexes::detail::fast_fair::add(medium_, leaf, key, value, split_off);
+        return this->add(leaf, key, value, split_off);
       });
       if (answer) return *answer;
       announce(split_off);
@@ -456,7 +459,7 @@ class shared_tree {
           if (!grow(link.parent_level)) return;
           continue;
         }
-        if (indexes::detail::fast_fair::add_child(medium_, *parent, link, split_off)) return;
+        if (this->add_child(*parent, link, split_off)) return;
       }
       announce(split_off);
     }
@@ -467,12 +470,24 @@ class shared_tree {
     // Inherited: the root changes by a publication.
     static_cast<void>(head_.growing.lock(medium_));  // (S7)
     node& top = newest_root();                       // (S8)
-    const bool there = level_of(top) >= level || indexes::detail::fast_fair::put_root_above(medium_, head_.root, level);
+    const bool there = level_of(top) >= level || put_above(top, level);
     head_.growing.unlock(medium_);
     return there;
   }
+  // It knows its first child alone: `announce` adds the second.
+  bool put_above(node& top, std::uint64_t level) {
+    typename Medium::publication change(medium_);
+    auto* const made = media::create<node>(change);
+    if (made == nullptr) return false;
+    made->level.store(level, std::memory_order_relaxed);
+    made->first_child.store(medium_.locate(&top), std::memory_order_relaxed);
+    media::publish(medium_, *made);                         // (R1)
+    change.store(head_.root, medium_.locate(made).word());  // (R2)
+    // (R1) < (R2): the root never names what others cannot see, and no crash keeps.
+    change.commit();
+    return true;
+  }
 
-  Medium& medium_;
   head& head_;
   mutable refreshed_versions refreshed_;
   mutable std::atomic<node*> root_;

@@ -4,9 +4,9 @@
 
 #include <pmlab/indexes/detail/damaged_tree.hpp>
 #include <pmlab/indexes/detail/node_tree.hpp>
+#include <pmlab/indexes/fast_fair/changes.hpp>
 #include <pmlab/indexes/fast_fair/leaf.hpp>
 #include <pmlab/indexes/fast_fair/node.hpp>
-#include <pmlab/indexes/fast_fair/split.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/sync/version_lock.hpp>
