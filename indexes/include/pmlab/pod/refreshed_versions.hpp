@@ -12,7 +12,7 @@
 namespace pmlab::pod {
 
 // A table in the DRAM of one host, of one index: bounded, so it forgets an object for another one. It remembers by
-// object: a lock that several share says nothing about the others when one of them is refreshed.
+// object: where several share a lock, a refresh of one refreshes none of the others.
 //
 // (V1) An object is noted behind the mfence of its refresh, with a version that was read before the refresh; or by the
 // holder of its lock, who has refreshed it under the lock, with the version of the unlock. So a version that is

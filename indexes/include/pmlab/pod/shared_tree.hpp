@@ -15,15 +15,16 @@
 // them; a copy of before the lock would go over what others have stored.
 // (S6) comes last: every store of the node was published by then (fast_fair/node.hpp, changes.hpp: each line is
 // durable before another one is stored to, and the last one at the end), which is rule (L2) of the lock.
-// (S7) < (S8): the root's word changes under its lock, and is refreshed behind it: two hosts would each put a root there.
+// (S7) < (S8): the root's word changes under its lock, and is refreshed behind it: two hosts would each put a root
+// there.
 //
 // FAST-FAIR's invariants N1, N2, T1 and T2 hold after every store. So a host that died under a lock has left a node
 // that is valid, with its last change or without: the next holder repairs nothing, but refreshes what it has locked
 // (S9): what the dead stored is on the device behind the version of before. A node that its parent does not know yet is
 // announced by the next writer that comes by (T2).
 //
-// Nodes are not joined: an erase frees its slot for other keys of the leaf, a node stays where it is, and no host can be
-// in one that is gone. So there are no epochs, and a root of before is a way into the tree still: a host keeps it in
+// Nodes are not joined: an erase frees its slot for other keys of the leaf, a node stays where it is, and no host can
+// be in one that is gone. So there are no epochs, and a root of before is a way into the tree still: a host keeps it in
 // DRAM, and asks for a newer one only where this one has a sibling.
 //
 // Papers: Hwang et al., FAST'18 [FAST-FAIR]; Tigon, OSDI'25, which remembers what a host has in its caches; CXL0, whose
@@ -249,7 +250,7 @@ class shared_tree : indexes::detail::fast_fair::node_changes<Medium> {
     h->root.store(medium.locate(leaf).word(), std::memory_order_relaxed);
     media::publish(medium, *h);  // (M2)
     made.store(named, medium.locate(h).word());
-    // (M1), (M2) < return: whoever finds the name finds all that it leads to.
+    // (M1), (M2) < return: a host that finds the name finds all that it leads to.
     made.commit();
   }
 

@@ -71,8 +71,8 @@ class node_changes {
     return true;
   }
 
-  // Adds `link.child` to its locked parent, if it is not there yet. False: the parent was split for it: the caller tells
-  // the next level of `split_off`, and begins again. Without space the child stays as it is.
+  // Adds `link.child` to its locked parent, if it is not there yet. False: the parent was split for it: the caller
+  // tells the next level of `split_off`, and begins again. Without space the child stays as it is.
   bool add_child(node& parent, const unannounced& link, unannounced& split_off) {
     if (parent.first_child.load(std::memory_order_relaxed) == link.child) return true;
     if (parent.slot_of(link.separator)) return true;
@@ -105,8 +105,8 @@ class node_changes {
     return outcome::inserted;
   }
 
-  // Adds (key, value), which is not there, to a locked leaf. inserted; full: no space for a split; nothing: the leaf was
-  // split for it, so that the caller tells the parent, and begins again.
+  // Adds (key, value), which is not there, to a locked leaf. inserted; full: no space for a split; nothing: the leaf
+  // was split for it: the caller tells the parent, and begins again.
   std::optional<outcome> add(node& leaf, key_type key, value_type value, unannounced& split_off) {
     if (key == greatest_key) return put_greatest(leaf, value);
     if (insert_into(medium_, leaf, key, value)) return outcome::inserted;
