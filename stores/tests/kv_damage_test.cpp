@@ -596,33 +596,6 @@ TEST(KvFailures, a_superblock_that_cannot_be_read_is_none_to_collect) {
   expect_content(db, right, "");
 }
 
-// A failure that cost no operation is no later one's.
-TEST(KvFailures, a_device_that_is_full_is_not_one_that_has_failed_once) {
-  machine m;
-  splitmix64 random(seed_or(25));
-  content right;
-  store db = m.open();
-  // Live records among those that are replaced: what is collected is read.
-  for (std::uint64_t n = 0; n < 90; ++n) {
-    ASSERT_EQ(db.put("still " + std::to_string(n), bytes_of(std::string(300, 's'))), kv_outcome::added);
-    ASSERT_NO_FATAL_FAILURE(change(db, right, 10, random));
-  }
-  // Until the read of a superblock that is collected has failed.
-  for (int i = 0; i < 1000 && db.stats().lost_bytes == 0; ++i) {
-    m.on.inject({.skip = random.below(60), .what = blocks::operation::read});
-    for (int n = 0; n < 60; ++n)
-      static_cast<void>(message_of([&] {
-        static_cast<void>(db.put(key_of(random.below(keys)), bytes_of(random_value(random, random.below(400)))));
-      }));
-  }
-  ASSERT_GT(db.stats().lost_bytes, 0U);
-  m.on.stop();
-  auto outcome = kv_outcome::added;
-  for (std::uint64_t n = 0; outcome == kv_outcome::added; ++n)
-    outcome = db.put("more " + std::to_string(n), bytes_of(std::string(600, 'm')));
-  EXPECT_EQ(outcome, kv_outcome::full);
-}
-
 // A failed write leaves an old head before records that are live.
 TEST(KvFailures, a_failed_write_costs_no_superblock) {
   machine m;
