@@ -842,8 +842,8 @@ TEST(KvDamage, of_a_page_of_keys_costs_no_pair_and_its_keys_are_listed_again) {
   EXPECT_EQ(db.check().violations, std::vector<std::string>());
 }
 
-// One bit of the flash is flipped between two openings, or a block of it gets other bytes. Each round has another history,
-// which ends with a closing or a crash.
+// One bit of the flash is flipped between two openings, or a block of it gets other bytes. Each round has another
+// history, which ends with a closing or a crash.
 struct attack {
   std::uint64_t damaged = 0, skipped_keys = 0, skipped_pages = 0, harmless = 0, relisted = 0, spaces = 0;
 
@@ -868,14 +868,32 @@ struct attack {
     return result;
   }
 
-  // A byte that was written: any, or one of a record.
+  // A byte that was written: any, one of a record, or one of the newest page of keys.
   static std::size_t choose(machine& m, splitmix64& random) {
+    if (random.one_in(4))
+      if (const std::size_t page = newest_page(m); page != 0)
+        return page + random.below(sizeof(layout::record_head) + 64);
     const bool any = random.one_in(2);
     for (;;) {
       const std::size_t byte = 512 + random.below(m.flash_bytes().size() - 512);
       if (any ? m.flash_bytes()[byte] != std::byte{} || random.one_in(8) : at_bytes(m, byte, byte + 1).any())
         return byte;
     }
+  }
+
+  static std::size_t newest_page(machine& m) {
+    const std::span<std::byte> all = m.flash_bytes();
+    std::size_t newest = 0;
+    std::uint64_t sequence = 0;
+    for (std::size_t at = 512; at + sizeof(layout::record_head) < all.size(); at += small.unit_bytes) {
+      const layout::record_view record(all.subspan(at));
+      if (!record.has_whole_head(m.root().identity[0]) || record.head().space != layout::bucket_space ||
+          record.head().sequence < sequence)
+        continue;
+      newest = at;
+      sequence = record.head().sequence;
+    }
+    return newest;
   }
 
   void round(std::uint64_t seed) {
