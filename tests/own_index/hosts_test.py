@@ -1,9 +1,12 @@
 """A library on several hosts: docs/hosts.md with examples/own_index/shared_slots.cpp."""
 import os
+import pathlib
 import re
+import signal
 import subprocess
+import time
 
-from own_index import ROOT, TABLE, OwnIndexTest, line_of, main
+from own_index import PMLAB, ROOT, TABLE, OwnIndexTest, line_of, main
 
 SLOTS = os.path.join(ROOT, "examples", "own_index", "shared_slots.cpp")
 DEFECTS = os.path.join(ROOT, "tests", "own_index", "host_defects.cpp")
@@ -165,6 +168,21 @@ class Hosts(OwnIndexTest):
             with self.subTest(defect):
                 self.assert_refused(["a constructor of its statics " + text], "verify", "--library",
                                     self.defective(defect), "--hosts", "2")
+
+    def test_a_run_that_is_ended_leaves_no_pool(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            run = subprocess.Popen([PMLAB, "verify", "--library", self.slots(), "--hosts", "2", *PARTIAL, "--quiet",
+                                    "--budget", "60", "--jobs", "2"], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+            folder = pathlib.Path("/dev/shm" if os.path.isdir("/dev/shm") else "/tmp")
+            pools = lambda: list(folder.glob(f"pmlab-verify-{run.pid}*.pool"))  # noqa: E731
+            deadline = time.monotonic() + 60
+            while len(pools()) < 2 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            self.assertEqual(len(pools()), 2)
+            run.send_signal(number)
+            self.assertEqual(run.wait(60), -number)
+            self.assertEqual(pools(), [])
 
     def test_bad_input(self):
         self.assert_refused(["--hosts", "--joins"], "verify", "--library", self.slots(), "--hosts", "2", "--joins")

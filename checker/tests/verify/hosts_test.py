@@ -153,6 +153,7 @@ class Hosts(unittest.TestCase):
                 self.verifier.choose(number)
                 report = self.verifier.expect_found(*options[:at], *options[at + 2:], "--every-death")
                 self.assertRegex(report, r"to reproduce it:\n.* --death \d+\.\d+\.\d+ ")
+                self.assertNotIn("--pauses", report)  # the plain schedule, if none is asked for
                 self.assertRegex(report, r"a host died at \d+ of \d+ moments")
 
     def test_some_rounds_begin_filled(self):
