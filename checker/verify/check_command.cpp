@@ -38,7 +38,27 @@ constexpr int least_of_signals = 128;  // least of a shell's statuses that name 
 // Those that there are, as a handler of signals may read them.
 std::array<std::atomic<const char*>, 1024> scratch_paths{};
 
+// They would make their files again. Called in a signal's handler.
+void end_children() noexcept {
+  std::array<char, 4096> text;
+  const int list = ::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+  if (list < 0) return;
+  const ssize_t length = ::read(list, text.data(), text.size());
+  ::close(list);
+  pid_t child = 0;
+  for (ssize_t i = 0; i < length; ++i) {
+    if (text[static_cast<std::size_t>(i)] != ' ') {
+      child = child * 10 + (text[static_cast<std::size_t>(i)] - '0');
+      continue;
+    }
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    child = 0;
+  }
+}
+
 void remove_scratch_files(int signal) {
+  end_children();
   for (const std::atomic<const char*>& one : scratch_paths)
     if (const char* const path = one.load(); path != nullptr) ::unlink(path);
   ::signal(signal, SIG_DFL);
