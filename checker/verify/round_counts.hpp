@@ -10,7 +10,8 @@
 
 namespace pmlab::verify {
 
-// The death that the last round of a search of every death had. The processes of a search share it, one after the other.
+// The death that the last round of a search of every death had. The processes of a search share it, one after the
+// other.
 struct last_death {
   std::optional<simulator::one_death> which{};
   std::uint64_t choices = 0;        // of it; more than one only if the host died

@@ -1,4 +1,5 @@
-// shared_slots with one defect of code for several hosts, or of a library, chosen by a macro. KEEPS_ and HOLDS_ are none.
+// shared_slots with one defect of code for several hosts, or of a library, chosen by a macro. KEEPS_ and HOLDS_ are
+// none.
 #define create_tree create_sound_tree
 #include "../../examples/own_index/shared_slots.cpp"
 #undef create_tree

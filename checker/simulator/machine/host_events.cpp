@@ -169,7 +169,7 @@ bool machine::device_compare_exchange(std::uint64_t* word, std::uint64_t& expect
   if (hosts_ == nullptr) {
     locked_instruction();
   } else if (buffering_ && watching_) {
-    // Its request is a store, behind the thread's earlier ones; write-backs and invalidations need a fence of their own.
+    // Its request is a store, behind the thread's earlier ones; write-backs and invalidations need a fence.
     drain_current();
   }
   if (hosts_ != nullptr && a - memory_start_ < memory_bytes_) {
