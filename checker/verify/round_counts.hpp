@@ -14,8 +14,8 @@ namespace pmlab::verify {
 // other.
 struct last_death {
   std::optional<simulator::one_death> which{};
-  std::uint64_t choices = 0;        // of it; more than one only if the host died
-  std::uint64_t first_choices = 0;  // of it, in the round of its first choice; 0: not known
+  std::uint64_t choices = 0;        // those that it had; more than one only if the host died
+  std::uint64_t first_choices = 0;  // those in the round of its first choice; 0: not known
 };
 
 struct round_counts {

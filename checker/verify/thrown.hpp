@@ -5,7 +5,7 @@
 
 namespace pmlab::verify {
 
-// The text of the exception that is being handled, or that has ended in std::terminate: what it says, or its type. "":
+// The text of the exception that is being handled, or that has ended in std::terminate: its message, or its type. "":
 // there is none. A host_refusal ends the process (unable.hpp).
 [[nodiscard]] std::string text_of_thrown();
 

@@ -370,7 +370,7 @@ class hosts {
   mapping holders_;  // by coherent line: the host that stored last, plus 1
   // For `stale_lines::loaded`, by line and host: the number of the host's last load; 0: none since it gave the line up.
   mapping last_loads_;
-  std::uint32_t loads_ = 0;         // of all hosts, counted there
+  std::uint32_t loads_ = 0;         // all hosts' loads, counted there
   std::vector<shared_line> lines_;  // in the order in which they were first stored to
   unsigned shown_ = 0;
   std::uint64_t random_;  // state of splitmix64

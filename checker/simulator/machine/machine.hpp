@@ -439,7 +439,7 @@ class machine {
   // The current host is about to do this to the memory, if it does not die before.
   void does_to_hosts(shared_event what, const void* caller);
   void let_host_die(const void* caller);
-  // Memory that is not shared is the current host's, or nobody's.
+  // Memory that is not shared is the current host's, or no host's.
   void check_owner(std::uintptr_t address, const void* caller);
   void check_owner_of_page(std::uintptr_t address, const void* caller);
   [[noreturn]] void uses_dram_of(unsigned host, const std::string& what, const void* caller);
@@ -512,7 +512,7 @@ class machine {
   fiber* current_ = nullptr;
   fiber* came_from_ = nullptr;
   std::uint64_t horizon_ = 0;         // lowest clock of the other runnable fibers
-  std::uint64_t first_deadline_ = 0;  // of the sleepers, as of the last turn; later ones begin with a turn
+  std::uint64_t first_deadline_ = 0;  // the first of a sleeper, as of the last turn; later sleeps begin with a turn
   machine_options options_;
   store_drainage drainage_;
   durability_watch* durability_ = nullptr;
