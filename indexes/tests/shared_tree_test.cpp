@@ -6,6 +6,7 @@
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/hosts.hpp>
+#include <pmlab/pod/refreshed_versions.hpp>
 #include <pmlab/pod/shared_tree.hpp>
 
 #include <array>
@@ -231,6 +232,23 @@ TEST(SharedTree, AFullMemoryChangesNothing) {
   EXPECT_EQ(index.find(mix_bits(count)), std::nullopt);
   EXPECT_EQ(index.size(), count);
   EXPECT_TRUE(index.check().ok());
+}
+
+TEST(RefreshedVersions, ASlotHasOneObjectWithOneVersion) {
+  pod::refreshed_versions known(2);
+  EXPECT_FALSE(known.has(0, 0));
+  known.note(1, 10);
+  known.note(2, 20);
+  EXPECT_TRUE(known.has(1, 10));
+  EXPECT_TRUE(known.has(2, 20));
+  EXPECT_FALSE(known.has(1, 20));
+  EXPECT_FALSE(known.has(1, 9));
+  known.note(3, 10);  // in the slot of 1
+  EXPECT_TRUE(known.has(3, 10));
+  EXPECT_FALSE(known.has(1, 10));
+  known.note(3, 11);
+  EXPECT_FALSE(known.has(3, 10));
+  EXPECT_TRUE(known.has(2, 20));
 }
 
 }  // namespace
