@@ -6,6 +6,7 @@
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/dram.hpp>
 #include <pmlab/media/hosts.hpp>
+#include <pmlab/media/wrapper.hpp>
 #include <pmlab/pod/refreshed_versions.hpp>
 #include <pmlab/pod/shared_tree.hpp>
 
@@ -19,6 +20,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -249,6 +251,51 @@ TEST(RefreshedVersions, ASlotHasOneObjectWithOneVersion) {
   known.note(3, 11);
   EXPECT_FALSE(known.has(3, 10));
   EXPECT_TRUE(known.has(2, 20));
+}
+
+// DRAM, of whose publications one throws.
+class throws_once : public media::wrapper<media::dram> {
+ public:
+  explicit throws_once(std::uint64_t number) : media::wrapper<media::dram>(std::in_place), left_(number) {}
+
+  void flush(const void* start, std::size_t bytes) noexcept { inner().flush(start, bytes); }
+  void fence() noexcept { inner().fence(); }
+  void copy(void* target, const void* source, std::size_t bytes) noexcept { inner().copy(target, source, bytes); }
+  void annotate_read(const void* start, std::size_t bytes) noexcept { inner().annotate_read(start, bytes); }
+
+  class publication : public media::dram::publication {
+   public:
+    explicit publication(throws_once& memory) : media::dram::publication(memory.inner()), memory_(memory) {}
+    void commit() {
+      if (memory_.left_-- == 0) throw error("the publication fails", "");
+      media::dram::publication::commit();
+    }
+
+   private:
+    throws_once& memory_;
+  };
+
+ private:
+  std::uint64_t left_;
+};
+
+TEST(SharedTree, APublicationThatThrowsLeavesNoLockHeld) {
+  // Publications: the tree, the split of the first leaf, a root above the two, and further splits.
+  for (std::uint64_t number = 1; number < 6; ++number) {
+    throws_once memory(number);
+    auto index = pod::shared_tree<throws_once>::open(memory);
+    std::uint64_t thrown = 0;
+    constexpr std::uint64_t keys = 1000;
+    for (std::uint64_t key = 0; key < keys; ++key) try {
+        static_cast<void>(index.upsert(key, key));
+      } catch (const error&) {
+        ++thrown;
+        static_cast<void>(index.upsert(key, key));
+      }
+    EXPECT_EQ(thrown, 1U);
+    EXPECT_EQ(index.size(), keys);
+    EXPECT_TRUE(index.check().ok());
+  }
 }
 
 }  // namespace

@@ -48,6 +48,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -89,6 +90,7 @@ class shared_tree : indexes::detail::fast_fair::node_changes<Medium> {
   using key_type = indexes::key_type;
   using value_type = indexes::value_type;
   using outcome = indexes::outcome;
+  static_assert(std::has_single_bit(Sizes.locks) && std::has_single_bit(Sizes.remembered));
 
  public:
   static constexpr std::string_view layout_name = "shared_tree";  // name in pools
@@ -379,7 +381,8 @@ class shared_tree : indexes::detail::fast_fair::node_changes<Medium> {
   // The locked node of `level` that has the key, or none if there is no such level. Holds one lock at a time.
   class locked_node {
    public:
-    locked_node(shared_tree& tree, key_type key, std::uint64_t level) : tree_(tree) {
+    // Built behind the first step: a damaged link that throws releases the lock.
+    locked_node(shared_tree& tree, key_type key, std::uint64_t level) : locked_node(tree) {
       const auto found = tree.at(key, level, passed_, [](node& n) { return &n; });
       if (!found) return;
       node_ = *found;
@@ -409,6 +412,8 @@ class shared_tree : indexes::detail::fast_fair::node_changes<Medium> {
     [[nodiscard]] const unannounced& passed() const noexcept { return passed_; }
 
    private:
+    explicit locked_node(shared_tree& tree) noexcept : tree_(tree) {}
+
     void lock() {
       std::uint64_t version = 0;
       const acquired how = tree_.lock_of(*node_).lock(tree_.medium_, version);  // (S4)
@@ -468,13 +473,24 @@ class shared_tree : indexes::detail::fast_fair::node_changes<Medium> {
 
   // Puts a root of this level above the one below, if no other host has. False: no space.
   bool grow(std::uint64_t level) {
-    // Inherited: the root changes by a publication.
-    static_cast<void>(head_.growing.lock(medium_));  // (S7)
-    node& top = newest_root();                       // (S8)
-    const bool there = level_of(top) >= level || put_above(top, level);
-    head_.growing.unlock(medium_);
-    return there;
+    const growing_root alone(*this);  // (S7)
+    node& top = newest_root();        // (S8)
+    return level_of(top) >= level || put_above(top, level);
   }
+  // The lock of the root, also where a publication or a damaged root throws.
+  class growing_root {
+   public:
+    explicit growing_root(shared_tree& tree) noexcept : tree_(tree) {
+      // Inherited: the root changes by a publication.
+      static_cast<void>(tree_.head_.growing.lock(tree_.medium_));
+    }
+    growing_root(const growing_root&) = delete;
+    growing_root& operator=(const growing_root&) = delete;
+    ~growing_root() { tree_.head_.growing.unlock(tree_.medium_); }
+
+   private:
+    shared_tree& tree_;
+  };
   // It knows its first child alone: `announce` adds the second.
   bool put_above(node& top, std::uint64_t level) {
     typename Medium::publication change(medium_);
