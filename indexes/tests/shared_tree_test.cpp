@@ -253,6 +253,18 @@ TEST(RefreshedVersions, ASlotHasOneObjectWithOneVersion) {
   EXPECT_TRUE(known.has(2, 20));
 }
 
+TEST(SharedTree, TheCheckNamesARootOfNoLevel) {
+  media::dram memory;
+  auto index = pod::shared_tree<media::dram>::open(memory);
+  static_cast<void>(index.insert(1, 2));
+  const std::uint64_t head = memory.named_root("shared_tree", "shared_tree", 1).word->load();
+  const std::uint64_t root = reinterpret_cast<const std::atomic<std::uint64_t>*>(head)->load();
+  reinterpret_cast<indexes::detail::fast_fair::node*>(root)->level.store(std::numeric_limits<std::uint64_t>::max());
+  EXPECT_FALSE(index.check().ok());
+  EXPECT_THROW(static_cast<void>(index.find(1)), error);
+  EXPECT_THROW(static_cast<void>(index.stats()), error);
+}
+
 // DRAM, of whose publications one throws.
 class throws_once : public media::wrapper<media::dram> {
  public:

@@ -282,7 +282,11 @@ class shared_tree : indexes::detail::fast_fair::node_changes<Medium> {
   [[nodiscard]] std::uint64_t level_of(node& n) const {
     return looked_at(n, [](node& at) { return at.level.load(std::memory_order_acquire); });
   }
-  [[nodiscard]] std::uint64_t levels() const { return level_of(newest_root()) + 1; }
+  [[nodiscard]] std::uint64_t levels() const {
+    const std::uint64_t top = level_of(newest_root());
+    if (top >= indexes::detail::fast_fair::most_levels) throw_damaged();
+    return top + 1;
+  }
 
   // ---- reading ----
 
