@@ -105,6 +105,21 @@ class defective final : public tree_api {
 #if defined HEAP_IS_SHARED || defined VARIABLE_IS_SHARED || defined MAPPING_IS_SHARED
     ++*part_->counter.load();
 #endif
+#ifdef KEEPS_ITS_MAPPINGS
+    // Trims what it has mapped, as an arena does that aligns itself; another host gets the addresses. Stores directly
+    // before an unmapping may still be in the buffer of the thread.
+    constexpr std::size_t kept = 16384;
+    char* const arena = mapped(2 * kept);
+    ::munmap(arena + kept, kept);
+    arena[kept - 1] = 1;
+    char* const second = mapped(kept);
+    second[0] = 1;
+    if (char* const before = arena_.exchange(arena)) ::munmap(before, kept);
+    if (char* const before = second_.exchange(second)) ::munmap(before, kept);
+    char* const briefly = mapped(kept);
+    briefly[0] = briefly[kept / 2] = 1;
+    ::munmap(briefly, kept);
+#endif
 #ifdef STACK_IS_SHARED
     std::uint64_t own = 1;
     asm volatile("" : : "r"(&own) : "memory");
@@ -140,6 +155,13 @@ class defective final : public tree_api {
 #endif
   }
 
+#ifdef KEEPS_ITS_MAPPINGS
+  static char* mapped(std::size_t bytes) {
+    return static_cast<char*>(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  }
+  std::atomic<char*> arena_{};
+  std::atomic<char*> second_{};
+#endif
   std::unique_ptr<tree_api> sound_;
   shared_part* part_ = nullptr;
   std::unique_ptr<std::uint64_t> own_;

@@ -130,6 +130,12 @@ class Hosts(OwnIndexTest):
                     self.assertRegex(self.found(defect, *mode),
                                      rf"host \d uses DRAM of host \d at .*host_defects\.cpp:\d+.*: {what}")
 
+    def test_memory_that_was_unmapped_is_no_hosts(self):
+        library = self.defective("KEEPS_ITS_MAPPINGS")
+        self.verified(library, "--hosts", "2", *PARTIAL, "--rounds", "40")
+        self.verified(library, "--schedules", "--threads", "2", "--operations", "12", "--keys", "4", "--memory-order",
+                      "tso", "--rounds", "4")
+
     def test_a_lock_of_the_c_library_is_of_one_kernel(self):
         for defect in ("MUTEX_IS_SHARED", "MUTEX_IS_TRIED", "STD_MUTEX_IS_SHARED"):
             with self.subTest(defect):

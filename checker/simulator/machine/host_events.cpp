@@ -143,12 +143,21 @@ void machine::has_mapped(void* address, std::size_t bytes) {
 }
 
 void machine::has_unmapped(void* address, std::size_t bytes) {
-  if (hosts_ == nullptr || owned_.empty()) return;
-  const code_range gone{reinterpret_cast<std::uintptr_t>(address), bytes};
+  // Quiet: the stores in this thread's buffer come before the call into the kernel, behind which their lines are gone.
   quietly([&] {
-    std::erase_if(owned_, [&](const host_memory& m) {
-      return m.is_mapped && gone.contains(reinterpret_cast<const void*>(m.where.start));
-    });
+    if (hosts_ == nullptr) return;
+    const auto start = reinterpret_cast<std::uintptr_t>(address), end = start + bytes;
+    std::vector<host_memory> rest;
+    for (const host_memory& m : owned_) {
+      const std::uintptr_t first = m.where.start, last = first + m.where.bytes;
+      if (!m.is_mapped || last <= start || end <= first) {
+        rest.push_back(m);
+        continue;
+      }
+      if (first < start) rest.push_back({{first, start - first}, m.host, true});
+      if (end < last) rest.push_back({{end, last - end}, m.host, true});
+    }
+    owned_ = std::move(rest);
   });
 }
 
