@@ -118,7 +118,9 @@ class defective final : public tree_api {
     if (char* const before = second_.exchange(second)) ::munmap(before, kept);
     char* const briefly = mapped(kept);
     briefly[0] = briefly[kept / 2] = 1;
-    ::munmap(briefly, kept);
+    char* const longer = static_cast<char*>(::mremap(briefly, kept, 2 * kept, MREMAP_MAYMOVE));
+    longer[kept] = longer[0];
+    ::munmap(longer, 2 * kept);
 #endif
 #ifdef STACK_IS_SHARED
     std::uint64_t own = 1;

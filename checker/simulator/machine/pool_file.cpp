@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdarg>
 #include <cstdio>
 #include <stdexcept>
 #include <string_view>
@@ -129,6 +130,28 @@ int munmap(void* address, std::size_t bytes) noexcept {
   if (result == 0) return 0;
   errno = static_cast<int>(-result);
   return -1;
+}
+
+// As an unmapping and a mapping. A served file keeps its one mapping.
+void* mremap(void* address, std::size_t bytes, std::size_t new_bytes, int flags, ...) noexcept {
+  if (in_served(address)) {
+    errno = EINVAL;
+    return MAP_FAILED;
+  }
+  void* target = nullptr;
+  if ((flags & MREMAP_FIXED) != 0) {
+    std::va_list more;
+    va_start(more, flags);
+    target = va_arg(more, void*);
+    va_end(more);
+  }
+  machine& m = the_machine();
+  m.quietly([] {});  // the stores in this thread's buffer come first
+  const long result = real::functions().system_call(SYS_mremap, address, bytes, new_bytes, flags, target);
+  if (result == -1) return MAP_FAILED;
+  m.has_unmapped(address, bytes);
+  m.has_mapped(reinterpret_cast<void*>(result), new_bytes);
+  return reinterpret_cast<void*>(result);
 }
 
 // Flushes and waits.
