@@ -357,7 +357,6 @@ TEST(BlocksFileRefuses, WhatCannotBeADevice) {
   EXPECT_TRUE(contains(refusal_of(small.path(), {.least_bytes = megabyte}), "has 8192 bytes, and at least 1048576"));
   EXPECT_TRUE(contains(refusal_of(small.path(), {.block_bytes = 16384}), "has 8192 bytes, and at least 16384"));
   EXPECT_TRUE(contains(refusal_of(small.path(), {.block_bytes = 1000}), "blocks of 1000 bytes"));
-  EXPECT_TRUE(contains(refusal_of(small.path(), {.block_bytes = 0}), "blocks of 0 bytes"));
   const scratch_file odd(12288);
   EXPECT_TRUE(contains(refusal_of(odd.path(), {.block_bytes = 8192}), "no whole number of blocks of 8192"));
   EXPECT_TRUE(contains(refusal_of("/no/such/file"), "cannot open /no/such/file"));
