@@ -2,6 +2,7 @@
 // that names the damage.
 //
 // PMLAB_TEST_STRIDE=1 flips each bit; by default each test opens its store a few thousand times.
+#include <pmlab/base/checksum.hpp>
 #include <pmlab/base/random.hpp>
 #include <pmlab/blocks/faulty.hpp>
 #include <pmlab/blocks/memory.hpp>
@@ -319,10 +320,27 @@ TEST(ChunkDamage, a_superblock_of_before_its_checksum_opens_and_gets_one) {
   }
   auto& super = *records.medium.resolve(
       media::pointer<layout::superblock>(records.medium.named_root("chunk_store", "chunk_store", 1).word->load()));
+  const auto mark = std::uint64_t{layout::ring_word::has_checks} << 32;
+  const std::uint64_t marked = super.ring;
+  const std::uint64_t sum = super.volumes[2].session;
   super.volumes[2].session = 0;
+  super.ring = marked & ~mark;
   for (layout::volume_slot& v : super.volumes) v.state = v.state & 3;
   EXPECT_EQ(answer(open, right, "of before"), "");
-  EXPECT_NE(super.volumes[2].session, 0U);
+  EXPECT_EQ(super.volumes[2].session, sum);
+  // Releases of before refuse a policy that they do not know. To them a state with a check is no volume.
+  EXPECT_GT(layout::parts_of<layout::ring_word>(super.ring).merge,
+            static_cast<std::uint32_t>(stores::merge_policy::copy));
+  // Checks without the mark, as for a while between two releases; and a crash behind (H0).
+  std::array<std::uint64_t, 6> words{super.identity[0],  super.identity[1], super.block_bytes,
+                                     super.chunk_blocks, marked & ~mark,    super.blocks};
+  for (const std::uint64_t ring : {marked & ~mark, marked}) {
+    super.ring = ring;
+    super.volumes[2].session = checksum(words.data(), sizeof words) | std::uint64_t{3} << 62;
+    EXPECT_EQ(answer(open, right, "without the mark"), "");
+    EXPECT_EQ(super.ring, marked);
+    EXPECT_EQ(super.volumes[2].session, sum);
+  }
   super.volumes[0].state ^= 1;
   EXPECT_PRED2(says, answer(open, right, "a state"), "the superblock of the chunk store in dram is damaged");
 }

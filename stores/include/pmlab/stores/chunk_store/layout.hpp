@@ -169,6 +169,10 @@ inline constexpr std::uint64_t ready = 2;
 struct ring_word {
   std::uint32_t entries = 0;  // entries of a ring
   std::uint32_t merge = 0;    // a merge_policy. 0 in stores of before it; one of before it refuses others
+
+  // In `merge` of a store whose volumes have checks: releases of before these would take its volumes for absent, and
+  // refuse this policy.
+  static constexpr std::uint32_t has_checks = std::uint32_t{1} << 31;
 };
 static_assert(sizeof(ring_word) == 8);
 

@@ -220,21 +220,32 @@ class records_in_memory {
   }
 
   // ---- the checksum of the superblock. Stores of before have none: they get it when they are opened.
-  // (H1) each volume has its check < (H2) the superblock has its checksum, from when on each of them needs one.
+  // (H0) releases of before refuse the store: they would take a volume with a check for an absent one
+  // < (H1) each volume has its check < (H2) the superblock has its checksum, from when on each of them needs one.
 
   [[nodiscard]] static word& checksum_in(superblock& super) noexcept { return super.volumes[2].session; }
-  // The words that do not change are summed. Never 0, and no flipped bit makes it 0.
-  [[nodiscard]] static std::uint64_t checksum_of_words(const superblock& super) noexcept {
+  // The parts of the ring's word, without the mark of (H0).
+  [[nodiscard]] static ring_word ring_of(const superblock& super) noexcept {
+    auto parts = parts_of<ring_word>(super.ring.load(std::memory_order_acquire));
+    parts.merge &= ~ring_word::has_checks;
+    return parts;
+  }
+  // The words that do not change are summed, with this word of the ring. Never 0, and no flipped bit makes it 0.
+  [[nodiscard]] static std::uint64_t checksum_of_words(const superblock& super, std::uint64_t ring) noexcept {
     std::array<std::uint64_t, 6> words{};
     std::size_t n = 0;
     for (const word* w :
          {&super.identity[0], &super.identity[1], &super.block_bytes, &super.chunk_blocks, &super.ring, &super.blocks})
-      words[n++] = w->load(std::memory_order_acquire);
+      words[n++] = w == &super.ring ? ring : w->load(std::memory_order_acquire);
     return pmlab::checksum(words.data(), sizeof words) | std::uint64_t{3} << 62;
   }
   void check_words(superblock& super) const {
     const std::uint64_t sum = checksum_in(super).load(std::memory_order_acquire);
-    bool is_whole = sum == 0 || sum == checksum_of_words(super);
+    const std::uint64_t ring = super.ring.load(std::memory_order_acquire);
+    const std::uint64_t without_mark = word_of(ring_of(super));
+    bool is_whole = sum == 0 || sum == checksum_of_words(super, ring);
+    // A crash between (H0) and (H2), of a store that had a checksum and no mark.
+    is_whole = is_whole || (ring != without_mark && sum == checksum_of_words(super, without_mark));
     const std::uint64_t state = super.state.load(std::memory_order_acquire);
     is_whole = is_whole && (state == forming || state == ready);
     for (const volume_slot& v : super.volumes)
@@ -242,12 +253,15 @@ class records_in_memory {
     if (!is_whole) damaged();
   }
   void add_checks(superblock& super) {
-    if (checksum_in(super).load(std::memory_order_acquire) != 0) return;
-    for (volume_slot& v : super.volumes) {
-      const volume_state s = checked_state(v.state.load(std::memory_order_acquire)).state();
-      if (s != volume_state::free) change(v.state, checked_state::of(s, v).word());  // (H1)
-    }
-    change(checksum_in(super), checksum_of_words(super));  // (H2)
+    ring_word marked = ring_of(super);
+    marked.merge |= ring_word::has_checks;
+    change(super.ring, word_of(marked));  // (H0)
+    if (checksum_in(super).load(std::memory_order_acquire) == 0)
+      for (volume_slot& v : super.volumes) {
+        const volume_state s = checked_state(v.state.load(std::memory_order_acquire)).state();
+        if (s != volume_state::free) change(v.state, checked_state::of(s, v).word());  // (H1)
+      }
+    change(checksum_in(super), checksum_of_words(super, word_of(marked)));  // (H2)
   }
   [[noreturn]] void damaged() const {
     throw error("the superblock of the chunk store in " + medium_.name() + " is damaged",
@@ -276,7 +290,7 @@ class records_in_memory {
     const std::uint64_t blocks = super.blocks.load(std::memory_order_acquire);
     const std::uint64_t bytes = super.block_bytes.load(std::memory_order_acquire);
     const std::uint64_t chunk_of = super.chunk_blocks.load(std::memory_order_acquire);
-    const auto [ring, merge] = parts_of<ring_word>(super.ring.load(std::memory_order_acquire));
+    const auto [ring, merge] = ring_of(super);
     if (chunk_of == 0 || chunk_of > most_blocks_of_chunk || ring == 0 || ring > 30 ||
         merge > static_cast<std::uint32_t>(merge_policy::copy))
       damaged();
