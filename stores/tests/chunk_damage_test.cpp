@@ -345,5 +345,46 @@ TEST(ChunkDamage, a_superblock_of_before_its_checksum_opens_and_gets_one) {
   EXPECT_PRED2(says, answer(open, right, "a state"), "the superblock of the chunk store in dram is damaged");
 }
 
+// Records in memory have no checksum. A place beyond the drive is an error of the read, and the store goes on, and ends.
+TEST(ChunkDamage, a_place_beyond_the_drive_is_an_error_of_its_read) {
+  blocks::memory device(torn_small);
+  records_in<media::dram, indexes::cceh<media::dram>> records;
+  content right{{"a", expected_volume(40)}, {"b", expected_volume(16)}};
+  splitmix64 random(5);
+  std::uint64_t version = 0;
+  const auto open = [&] { return records.open(device, tiny); };
+  {
+    auto store = open();
+    make(store, right, random, version, 80);
+  }
+  auto& super = *records.medium.resolve(
+      media::pointer<layout::superblock>(records.medium.named_root("chunk_store", "chunk_store", 1).word->load()));
+  layout::slab& newest = *records.medium.resolve(media::pointer<layout::slab>(super.slabs.load()));
+  layout::record& r = *newest.at(0, tiny.ring);
+  ASSERT_NE(r.key.load(), 0U);
+  const std::uint64_t head = r.head;
+  r.head = head | std::uint64_t{1} << 30;  // of the block at which its base extent begins
+  EXPECT_PRED2(says, answer(open, right, "a place beyond the drive"), "device memory failed");
+  r.head = head;
+  EXPECT_EQ(answer(open, right, "restored"), "");
+}
+
+// A file takes the size of blocks from the header. Where that is lost, it has another one, and the index lies elsewhere.
+TEST(ChunkDamage, a_lost_header_of_large_blocks_is_no_empty_drive_of_small_ones) {
+  constexpr blocks::geometry large{.blocks = 128, .block_bytes = 16384, .atomic_bytes = 16384, .volatile_cache = false};
+  constexpr blocks::geometry small{.blocks = 512, .block_bytes = 4096, .atomic_bytes = 4096, .volatile_cache = false};
+  using store_type = stores::chunk_store<stores::records_on_blocks, blocks::memory>;
+  blocks::memory device(large);
+  {
+    auto store = store_type::open(device, {.chunk_bytes = 4 * 16384});
+    static_cast<void>(store.volume("a", {.bytes = 4 * 16384}));
+  }
+  device.content()[0] ^= std::byte{1};
+  blocks::memory same(small);
+  std::ranges::copy(device.content(), same.content().begin());
+  EXPECT_PRED2(says, message_of([&] { static_cast<void>(store_type::open(same, {.chunk_bytes = 4 * 16384})); }),
+               "block 0 of device memory is damaged");
+}
+
 }  // namespace
 }  // namespace pmlab::tests::chunk_damage_test

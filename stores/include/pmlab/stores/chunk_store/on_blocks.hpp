@@ -340,17 +340,22 @@ class records_in_region {
   }
 
   [[nodiscard]] headers read_header() {
-    // Block 1 is an index block, if this is a store whose header was lost.
-    blocks::buffer two(2 * std::size_t{geometry_.block_bytes});
-    const std::size_t some = geometry_.blocks < 2 ? 1 : 2;
-    blocks::synchronous(device_).read(0, two.bytes().first(some * geometry_.block_bytes), blocks::stream::manifest);
+    // Block 1 is an index block, if this is a store whose header was lost. That had the size of its blocks, so a file may
+    // have chosen another one: each is possible.
+    const std::uint64_t enough = blocks::most_block_bytes + sizeof(index_block_head);
+    const std::uint64_t some = std::min(geometry_.blocks, (enough + geometry_.block_bytes - 1) / geometry_.block_bytes);
+    blocks::buffer first(some * geometry_.block_bytes);
+    blocks::synchronous(device_).read(0, first.bytes(), blocks::stream::manifest);
     headers h;
-    std::memcpy(static_cast<void*>(&h.drive), two.data(), sizeof h.drive);
-    std::memcpy(static_cast<void*>(&h.region), two.data() + sizeof h.drive, sizeof h.region);
-    const bool has_index = head_of(two.bytes().subspan(geometry_.block_bytes)).magic == index_block_head::right_magic;
+    std::memcpy(static_cast<void*>(&h.drive), first.data(), sizeof h.drive);
+    std::memcpy(static_cast<void*>(&h.region), first.data() + sizeof h.drive, sizeof h.region);
+    bool has_index = false;
+    for (std::size_t at = blocks::least_block_bytes;
+         at <= blocks::most_block_bytes && at + sizeof(index_block_head) <= first.size(); at *= 2)
+      has_index |= head_of(first.bytes().subspan(at)).magic == index_block_head::right_magic;
     if (h.drive.magic != drive_header::right_magic && has_index)
       throw error("block 0 of " + name() + " is damaged: a chunk store's index follows it",
-                  "restore the drive from a copy, or overwrite its first two blocks to lose the store");
+                  "restore the drive from a copy, or overwrite its first 128 KiB to lose the store");
     return h;
   }
 
