@@ -345,7 +345,7 @@ TEST(ChunkDamage, a_superblock_of_before_its_checksum_opens_and_gets_one) {
   EXPECT_PRED2(says, answer(open, right, "a state"), "the superblock of the chunk store in dram is damaged");
 }
 
-// Records in memory have no checksum. A place beyond the drive is an error of the read, and the store goes on, and ends.
+// Records in memory have no checksum. A place beyond the drive is an error of the read, and the store goes on.
 TEST(ChunkDamage, a_place_beyond_the_drive_is_an_error_of_its_read) {
   blocks::memory device(torn_small);
   records_in<media::dram, indexes::cceh<media::dram>> records;
@@ -369,7 +369,7 @@ TEST(ChunkDamage, a_place_beyond_the_drive_is_an_error_of_its_read) {
   EXPECT_EQ(answer(open, right, "restored"), "");
 }
 
-// A file takes the size of blocks from the header. Where that is lost, it has another one, and the index lies elsewhere.
+// A file takes the size of blocks from the header. Without it, that is another one, and the index lies elsewhere.
 TEST(ChunkDamage, a_lost_header_of_large_blocks_is_no_empty_drive_of_small_ones) {
   constexpr blocks::geometry large{.blocks = 128, .block_bytes = 16384, .atomic_bytes = 16384, .volatile_cache = false};
   constexpr blocks::geometry small{.blocks = 512, .block_bytes = 4096, .atomic_bytes = 4096, .volatile_cache = false};

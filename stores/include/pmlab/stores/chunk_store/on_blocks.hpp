@@ -340,8 +340,8 @@ class records_in_region {
   }
 
   [[nodiscard]] headers read_header() {
-    // Block 1 is an index block, if this is a store whose header was lost. That had the size of its blocks, so a file may
-    // have chosen another one: each is possible.
+    // Block 1 is an index block, if this is a store whose header was lost. With the header the size of its blocks is
+    // lost, and a file may have chosen another one: each is possible.
     const std::uint64_t enough = blocks::most_block_bytes + sizeof(index_block_head);
     const std::uint64_t some = std::min(geometry_.blocks, (enough + geometry_.block_bytes - 1) / geometry_.block_bytes);
     blocks::buffer first(some * geometry_.block_bytes);
