@@ -345,30 +345,6 @@ TEST(ChunkDamage, a_superblock_of_before_its_checksum_opens_and_gets_one) {
   EXPECT_PRED2(says, answer(open, right, "a state"), "the superblock of the chunk store in dram is damaged");
 }
 
-// Records in memory have no checksum. A place beyond the drive is an error of the read, and the store goes on.
-TEST(ChunkDamage, a_place_beyond_the_drive_is_an_error_of_its_read) {
-  blocks::memory device(torn_small);
-  records_in<media::dram, indexes::cceh<media::dram>> records;
-  content right{{"a", expected_volume(40)}, {"b", expected_volume(16)}};
-  splitmix64 random(5);
-  std::uint64_t version = 0;
-  const auto open = [&] { return records.open(device, tiny); };
-  {
-    auto store = open();
-    make(store, right, random, version, 80);
-  }
-  auto& super = *records.medium.resolve(
-      media::pointer<layout::superblock>(records.medium.named_root("chunk_store", "chunk_store", 1).word->load()));
-  layout::slab& newest = *records.medium.resolve(media::pointer<layout::slab>(super.slabs.load()));
-  layout::record& r = *newest.at(0, tiny.ring);
-  ASSERT_NE(r.key.load(), 0U);
-  const std::uint64_t head = r.head;
-  r.head = head | std::uint64_t{1} << 30;  // of the block at which its base extent begins
-  EXPECT_PRED2(says, answer(open, right, "a place beyond the drive"), "device memory failed");
-  r.head = head;
-  EXPECT_EQ(answer(open, right, "restored"), "");
-}
-
 // A file takes the size of blocks from the header. Without it, that is another one, and the index lies elsewhere.
 TEST(ChunkDamage, a_lost_header_of_large_blocks_is_no_empty_drive_of_small_ones) {
   constexpr blocks::geometry large{.blocks = 128, .block_bytes = 16384, .atomic_bytes = 16384, .volatile_cache = false};
