@@ -47,7 +47,8 @@ class reads {
     }
     if (failure != std::errc{}) return failure;
     p.parts_ = joined(blocks, at);
-    // A damaged record may name a place beyond the drive, whose queue would refuse the request: the operation had no end.
+    // A damaged record may name a place beyond the drive, whose queue would refuse the request; the operation had no
+    // end.
     const std::uint64_t all = store().geometry.blocks;
     for (const placed& t : p.parts_)
       if (!plan::is_zeros(t) && (t.target >= all || all - t.target < t.blocks.count)) return std::errc::io_error;
