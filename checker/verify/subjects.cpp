@@ -182,13 +182,8 @@ std::vector<std::string> own_names() {
   return names;
 }
 
-}  // namespace
-
-void set_seed_of_round(std::uint64_t seed) { seed_of_round = seed; }
-
-std::string load_subject(const std::string& path) {
-  check_not_cut_off(path);
-  check_constructors(path);
+// load_subject, of an object whose constructors are known.
+std::string load_halves(const std::string& path) {
   load_object(path);
   const std::string name = last_registered().subject;
   const subject* const s = find(name);
@@ -207,6 +202,16 @@ std::string load_subject(const std::string& path) {
   return name;
 }
 
+}  // namespace
+
+void set_seed_of_round(std::uint64_t seed) { seed_of_round = seed; }
+
+std::string load_subject(const std::string& path) {
+  check_not_cut_off(path);
+  check_constructors(path);
+  return load_halves(path);
+}
+
 const subject& find_subject(std::string_view name) {
   const spec given = parse_spec(hybrid::specification_of(name));
   if (const subject* const found = find(name)) return *found;
@@ -214,7 +219,7 @@ const subject& find_subject(std::string_view name) {
   const std::filesystem::path object = object_of(std::string(name));
   // A combination's object registers no subject.
   if (name.find('/') == std::string_view::npos && is_there(object)) {
-    load_subject(object.string());
+    load_halves(object.string());  // one of this program
     if (const subject* const found = find(name)) return *found;
   }
   const std::vector<std::string> names = own_names();

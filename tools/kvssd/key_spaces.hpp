@@ -52,8 +52,8 @@ class key_spaces {
   // Sum of the limits.
   [[nodiscard]] std::uint64_t reserved() const;
 
-  // Bytes of keys and values, and pairs: reads all keys of the space; where it meets a damaged page of keys, the heads
-  // of all records. A damaged pair counts with the most that it can have.
+  // Bytes of keys and values, and pairs: reads all keys of the space; where it meets a damaged page of keys, each
+  // record's head. A damaged pair counts with the most that it can have.
   struct content {
     std::uint64_t pairs = 0, bytes = 0;
   };

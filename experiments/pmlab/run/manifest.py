@@ -97,13 +97,12 @@ class Manifest:
     def describe(self, experiments, cells, left_out=(), shard=None):
         """Adds the experiments with all of their cells, in the place of those of the same name. `left_out`: [LeftOut]
         of them; `shard`: the part of the cells that is run here; None: all, or some by name."""
-        known = {e["name"]: e for e in self._document["experiments"]}
+        # In the order of this run: a page of some comes before that of all.
+        named = {e.name for e in experiments}
+        known = {e["name"]: e for e in self._document["experiments"] if e["name"] not in named}
         for e in experiments:
             known[e.name] = {"name": e.name, "title": e.title, "about": e.about, "shows": e.shows, "kind": e.kind,
                              "claims": e.claims, "charts": [dataclasses.asdict(c) for c in e.charts]}
-        # Those that are named again keep the order of this run: a page of some comes before that of all.
-        named = {e.name for e in experiments}
-        known = {name: known[name] for name in [*(n for n in known if n not in named), *(e.name for e in experiments)]}
         self._document["experiments"] = list(known.values())
         planned = [p for p in self._document.get("planned", []) if p["experiment"] not in named]
         planned += [{"name": c.name, "experiment": c.experiment, "command": shell_form(c.words),

@@ -48,6 +48,11 @@ inline kvs_result retrieve(kvs_key_space_handle space, std::string key, std::str
   if (value != nullptr) *value = room.substr(0, v.length);
   return result;
 }
+inline kvs_result erase(kvs_key_space_handle space, std::string key) {
+  kvs_key k = key_of(key);
+  kvs_option_delete option{true};
+  return kvs_delete_kvp(space, &k, &option);
+}
 // Iterators over a space: as many as a device has.
 inline void open_all_iterators(kvs_key_space_handle space) {
   for (std::uint8_t i = 0; i < KVS_MAX_ITERATE_HANDLE; ++i) {

@@ -72,8 +72,8 @@ struct tree_sizes {
 // Thread safety: every operation from any number of threads of any number of hosts, which may die (`check`, `stats`,
 // `size`, `for_each`: no concurrent writer). Progress: readers write nothing shared; they wait while a living writer
 // changes a node that they read, or one that shares its lock. Writers lock one node at a time. Behind a death they wait
-// until it is known. Durability: the result of an operation survives the death of any host, and a power failure of all
-// of them (strict durable linearizability): changes are published before the lock is released, and searches answer
+// until it is known. Durability: strict durable linearizability. The result of an operation survives the death of any
+// host, and a power failure that all have: changes are published before the lock is released, and searches answer
 // only what they read while it was free. Space: nodes of 512 bytes, which are never joined or freed.
 //
 // REQUIRES: the first host has opened it before others do. A single host (media::hosts_of is 1) opens it once, as

@@ -407,9 +407,9 @@ class kv_device {
     return skipped.keys.size() + skipped.pages;
   }
 
-  // Writes damaged pages of keys again, from the heads of all records. Reads them and all pages: an opening needs none
-  // of it. Beside any other operation. Throws pmlab::error: the flash failed. Memory: as for_each_record, and the keys
-  // of the pages.
+  // Writes damaged pages of keys again, from the heads of all records. Reads these heads and all pages: an opening does
+  // without. Beside any other operation. Throws pmlab::error: the flash failed. Memory: as for_each_record, and the
+  // keys that the pages have listed.
   kv_repaired repair() {
     kv_repaired result;
     std::map<std::pair<std::uint64_t, std::uint32_t>, std::vector<std::string>> lost = damaged_pages();

@@ -55,6 +55,13 @@ struct core {
         records(open(free, shape)) {}
 
   [[nodiscard]] chunk chunk_of(record& r) const { return chunk(records.medium(), shape, r); }
+  // False: the record is damaged. Its word for a map leads out of the medium.
+  [[nodiscard]] bool has_possible_map(const record& r) const noexcept {
+    if constexpr (has_maps)
+      return chunk::has_possible_map(records.medium(), shape, r);
+    else
+      return true;
+  }
   // The record that has this chunk, or is to have it; nullptr: there is none, or `failure` says that it cannot be read.
   // REQUIRES: the lock of the chunk's stripe, which keeps the record where it is.
   [[nodiscard]] record* look_up(std::uint64_t key, [[maybe_unused]] std::errc& failure) const {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <vector>
 
 namespace pmlab::stores::detail::chunk_store {
@@ -42,28 +43,21 @@ class open_queues {
  public:
   // Throws std::bad_alloc.
   void enter(helped_queue& q) {
-    lock_.lock();
-    try {
-      all_.push_back(&q);
-    } catch (...) {
-      lock_.unlock();
-      throw;
-    }
-    lock_.unlock();
+    const std::scoped_lock guard(lock_);
+    all_.push_back(&q);
   }
   // Waits for a thread that helps one.
   void leave(helped_queue& q) noexcept {
-    lock_.lock();
+    const std::scoped_lock guard(lock_);
     std::erase(all_, &q);
-    lock_.unlock();
   }
   // Moves all others on that no thread uses now. False: none did anything, or another thread helps.
   bool help(const helped_queue& me) noexcept {
-    if (!lock_.try_lock()) return false;
+    const std::unique_lock guard(lock_, std::try_to_lock);
     bool any = false;
-    for (helped_queue* const q : all_)
-      if (q != &me) any |= q->go_on_for_another();
-    lock_.unlock();
+    if (guard.owns_lock())
+      for (helped_queue* const q : all_)
+        if (q != &me) any |= q->go_on_for_another();
     return any;
   }
 

@@ -41,8 +41,7 @@ class reads {
     std::errc failure{};
     if (record* const r = store().look_up(p.key_, failure)) {
       const auto guard = store().records.guard(*r);
-      if constexpr (Core::has_maps)
-        if (!Core::chunk::has_possible_map(store().records.medium(), store().shape, *r)) return std::errc::io_error;
+      if (!store().has_possible_map(*r)) return std::errc::io_error;
       if (has_key(*r, p.key_)) store().chunk_of(*r).find(blocks, at);
     }
     if (failure != std::errc{}) return failure;

@@ -149,8 +149,7 @@ class recovery {
 
   [[nodiscard]] bool mark_blocks_of(record& r, used_blocks& used) {
     if (chunk::is_plain(store().shape, r)) return used.mark(chunk::base_of(r), store().shape.blocks);
-    if constexpr (Core::has_maps)
-      if (!chunk::has_possible_map(store().records.medium(), store().shape, r)) return false;
+    if (!store().has_possible_map(r)) return false;
     if constexpr (!container::changes_as_a_whole) static_cast<void>(store().chunk_of(r).clear_cut_off_entries());
     bool right = true;
     store().for_each_owned(r, [&](std::uint64_t block) { right &= used.mark(block, 1); });

@@ -126,8 +126,7 @@ class writes {
     record* const r = store().find_record(p.key_);
     if (r == nullptr || !store().is_current(p.of_)) return false;
     const chunk c = store().chunk_of(*r);
-    if constexpr (Core::has_maps)
-      if (!chunk::has_possible_map(store().records.medium(), store().shape, *r)) return false;
+    if (!store().has_possible_map(*r)) return false;
     places at{};
     c.find(p.blocks_, at);
     const bool in_place = store().in_place && p.blocks_.count == 1;

@@ -43,11 +43,9 @@
 
 namespace pmlab::stores::detail::kv_ssd {
 
-// The bucket of a key: its key space, and its first four bytes as a big-endian number, with zeros where it has fewer.
+// The bucket of a key: its key space, and its first four bytes.
 [[nodiscard]] inline std::uint64_t bucket_of(std::uint8_t space, std::string_view key) noexcept {
-  std::uint64_t b = space;
-  for (std::size_t i = 0; i < 4; ++i) b = b << 8 | (i < key.size() ? static_cast<std::uint8_t>(key[i]) : 0U);
-  return b;
+  return std::uint64_t{space} << 32 | kv_prefix::first_of(key);
 }
 
 // Thread safety: any thread. Lock order: a manager of users, then a bucket, then managers of buckets.
@@ -132,10 +130,7 @@ class buckets {
     const std::scoped_lock lock(lock_of(bucket));
     if (readable_page(bucket, number, through)) return false;
     std::string content;
-    for (const std::string& key : keys) {
-      content.push_back(static_cast<char>(key.size()));
-      content.append(key);
-    }
+    for (const std::string& key : keys) list_key(content, key);
     if (!content.empty()) {
       if (page_bytes(content.size()) > core_.sizes.bucket_bytes) return false;
       return write_page(bucket, number, content, room, through) == written::yes;
@@ -233,6 +228,11 @@ class buckets {
     return record_bytes(name_bytes, content);
   }
 
+  static void list_key(std::string& content, std::string_view key) {
+    content.push_back(static_cast<char>(key.size()));
+    content.append(key);
+  }
+
   // `add`, of a bucket that the directory has. REQUIRES: its lock is held.
   [[nodiscard]] std::optional<std::uint32_t> add_to(std::uint64_t bucket, range pages, std::string_view key,
                                                     promised_lines& room, port<Device>& through) {
@@ -241,8 +241,7 @@ class buckets {
     // One that is damaged takes no key: what it lists would be lost.
     const bool is_full = !newest || page_bytes(newest->size() + 1 + key.size()) > core_.sizes.bucket_bytes;
     std::string content = is_full ? std::string() : std::move(*newest);
-    content.push_back(static_cast<char>(key.size()));
-    content.append(key);
+    list_key(content, key);
     range more = pages;
     const auto restore = [&] {
       if (more.newest != pages.newest) static_cast<void>(set(bucket, pages));

@@ -139,18 +139,18 @@ struct core {
   }
 
   [[noreturn]] void damaged(place_word at, std::uint64_t base) const {
-    throw kv_damaged("the record at " + std::string(at.is_in_ring() ? "line " : "unit ") +
-                         std::to_string(at.address()) + " of device " + device.name() + ", of a key with hash " +
-                         std::to_string(base) + ", is damaged",
-                     "restore the key from a copy");
+    damaged(at, "a key with hash " + std::to_string(base), "restore the key from a copy");
   }
   // The same, of a key that is known.
   [[noreturn]] void damaged(place_word at, std::uint8_t space, std::string_view key) const {
+    damaged(at, name_of_record(space, key),
+            space == bucket_space ? "repair the device: the keys of the page are listed again"
+                                  : "erase the key, or put it again from a copy");
+  }
+  [[noreturn]] void damaged(place_word at, const std::string& of, const char* remedy) const {
     throw kv_damaged("the record at " + std::string(at.is_in_ring() ? "line " : "unit ") +
-                         std::to_string(at.address()) + " of device " + device.name() + ", of " +
-                         name_of_record(space, key) + ", is damaged",
-                     space == bucket_space ? "repair the device: the keys of the page are listed again"
-                                           : "erase the key, or put it again from a copy");
+                         std::to_string(at.address()) + " of device " + device.name() + ", of " + of + ", is damaged",
+                     remedy);
   }
 
   // Bytes that `load` reads of a record on flash.

@@ -59,12 +59,14 @@ struct kv_prefix {
   std::uint32_t mask = 0;     // 0: all keys of the space
   std::uint32_t pattern = 0;  // no bit outside the mask
 
-  // The key is one of these.
-  [[nodiscard]] constexpr bool has(std::string_view key) const noexcept {
+  // The first four bytes of a key as a big-endian number, with zeros where it has fewer.
+  [[nodiscard]] static constexpr std::uint32_t first_of(std::string_view key) noexcept {
     std::uint32_t first = 0;
     for (std::size_t i = 0; i < 4; ++i) first = first << 8 | (i < key.size() ? static_cast<std::uint8_t>(key[i]) : 0U);
-    return (first & mask) == pattern;
+    return first;
   }
+  // The key is one of these.
+  [[nodiscard]] constexpr bool has(std::string_view key) const noexcept { return (first_of(key) & mask) == pattern; }
 };
 
 // What a walk over the keys of a prefix could not return, as it is damaged on flash.
