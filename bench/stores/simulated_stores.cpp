@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include <dlfcn.h>
 
@@ -21,16 +22,29 @@ Function* loaded_function(const std::string& store) {
   return reinterpret_cast<Function*>(found);
 }
 
+auto* maker_of_chunk_store() {
+  static auto* const make = loaded_function<decltype(pmlab_simulated_chunk_store)>("chunk_store");
+  return make;
+}
+
+auto* maker_of_kv_ssd() {
+  static auto* const make = loaded_function<decltype(pmlab_simulated_kv_ssd)>("kv_ssd");
+  return make;
+}
+
 }  // namespace
 
+void load_library_of(std::string_view store) {
+  if (store == "chunk_store") maker_of_chunk_store();
+  if (store.starts_with("kv_ssd")) maker_of_kv_ssd();  // and its variants
+}
+
 std::unique_ptr<volume_subject> make_simulated_chunk_store(const store_setup& setup, blocks::any_device& device) {
-  static const auto make = loaded_function<decltype(pmlab_simulated_chunk_store)>("chunk_store");
-  return std::unique_ptr<volume_subject>(make(setup, device));
+  return std::unique_ptr<volume_subject>(maker_of_chunk_store()(setup, device));
 }
 
 std::unique_ptr<pair_subject> make_simulated_kv_ssd(const pair_setup& setup, const pair_drives& drives) {
-  static const auto make = loaded_function<decltype(pmlab_simulated_kv_ssd)>("kv_ssd");
-  return std::unique_ptr<pair_subject>(make(setup, drives));
+  return std::unique_ptr<pair_subject>(maker_of_kv_ssd()(setup, drives));
 }
 
 }  // namespace pmlab::store_bench

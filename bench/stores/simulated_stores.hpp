@@ -9,7 +9,7 @@
 
 namespace pmlab::store_bench {
 
-// The first call of each loads its library. Throws pmlab::error if it is not there.
+// The first call of each loads its library, if load_library_of has not. Throws pmlab::error if it is not there.
 [[nodiscard]] std::unique_ptr<volume_subject> make_simulated_chunk_store(const store_setup& setup,
                                                                          blocks::any_device& device);
 [[nodiscard]] std::unique_ptr<pair_subject> make_simulated_kv_ssd(const pair_setup& setup, const pair_drives& drives);

@@ -67,6 +67,10 @@ void check_chunks(const store_setup& setup) {
 
 }  // namespace
 
+#if !defined(PMLAB_SIMULATED)
+void load_library_of(std::string_view /*store*/) {}
+#endif
+
 const std::vector<store_description>& all_stores() {
   static const std::vector<store_description> stores = {
     {"chunk_store", "redirect-on-write with an 8-byte commit in persistent memory (docs/stores.md)", true},

@@ -49,6 +49,11 @@ struct store_description {
 // unknown index, container or merge. `device_bytes`: of its device.
 void check_setup(const store_setup& setup, std::uint64_t device_bytes);
 
+// To be called before the simulated machine begins: what loads the library of a store, of pairs too, takes space by the
+// length of its path, and only from then on does the machine know its code. Without virtual time: nothing. Throws
+// pmlab::error: the library is not there.
+void load_library_of(std::string_view store);
+
 // An empty store on `device`, which outlives it. Throws pmlab::error.
 [[nodiscard]] std::unique_ptr<volume_subject> make_subject(const store_setup& setup, blocks::any_device& device);
 

@@ -11,6 +11,7 @@
 #include "bench/engine/simulated_run.hpp"
 #include "bench/stores/report_bytes.hpp"
 #include "bench/stores/store_device.hpp"
+#include "bench/stores/subjects.hpp"
 #include "bench/stores/table.hpp"
 #include "bench/support/progress.hpp"
 #include "bench/support/thread_team.hpp"
@@ -109,8 +110,9 @@ template <class Options, class Measure>
       const std::string bytes = bench::in_process_of_its_own(
           "the simulated machine of " + store, "give a smaller --volume-bytes or fewer --records, if memory was short",
           [&] {
+            store_bench::load_library_of(store);
             const bench::simulated_run machine(medium_of_machine(medium),
-                                               {.threads = one.threads, .layout = one.layout - 1});
+                                               {.threads = one.threads, .layout = one.layout - 1, .program_is_simulated = true});
             return store_bench::bytes_of(measure(one, {store}, shown));
           });
       auto done = store_bench::outcome_of(bytes, options);
