@@ -111,8 +111,9 @@ template <class Options, class Measure>
           "the simulated machine of " + store, "give a smaller --volume-bytes or fewer --records, if memory was short",
           [&] {
             store_bench::load_library_of(store);
-            const bench::simulated_run machine(medium_of_machine(medium),
-                                               {.threads = one.threads, .layout = one.layout - 1, .program_is_simulated = true});
+            const bench::simulated_run machine(
+                medium_of_machine(medium),
+                {.threads = one.threads, .layout = one.layout - 1, .program_is_simulated = true});
             return store_bench::bytes_of(measure(one, {store}, shown));
           });
       auto done = store_bench::outcome_of(bytes, options);
