@@ -1,7 +1,9 @@
 // The history model of a run.
 #include "checker/verify/history_model.hpp"
+#include <pmlab/base/hash.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 namespace pmlab::verify {
@@ -44,22 +46,62 @@ history_model::taken_effect history_model::taken_effect::with(const answer& a) n
   return a.found ? taken_effect{*a.found, 2} : taken_effect{0, 1};
 }
 
-// The last ones first: an equal course was mostly added a moment ago. Beyond `operations`, effects are empty.
-void history_model::add_if_new(std::vector<course>& courses, std::size_t operations, const course& c) {
-  for (std::size_t i = courses.size(); i > 0; --i) {
-    const course& known = courses[i - 1];
-    if (known.state == c.state &&
-        std::equal(known.effects.begin(), known.effects.begin() + static_cast<std::ptrdiff_t>(operations),
-                   c.effects.begin()))
+// Adds courses to some that are distinct, by a table: eight operations under way on one key have ten thousands of
+// courses. Effects beyond `operations` are empty.
+class history_model::distinct_courses {
+ public:
+  distinct_courses(std::vector<course>& courses, std::size_t operations)
+      : courses_(courses), operations_(static_cast<std::ptrdiff_t>(operations)) {}
+
+  void add_if_new(const course& c) {
+    if (courses_.size() < few) {
+      // The last ones first: an equal course was mostly added a moment ago.
+      if (std::find_if(courses_.rbegin(), courses_.rend(), [&](const course& o) { return same(o, c); }) ==
+          courses_.rend())
+        courses_.push_back(c);
       return;
+    }
+    if (2 * courses_.size() >= table_.size()) make_table();
+    if (std::uint32_t& place = place_of(c); place == free) {
+      courses_.push_back(c);
+      place = static_cast<std::uint32_t>(courses_.size());
+    }
   }
-  courses.push_back(c);
-}
+
+ private:
+  static constexpr std::size_t few = 32;
+  static constexpr std::uint32_t free = 0;
+
+  [[nodiscard]] bool same(const course& a, const course& b) const noexcept {
+    return a.state == b.state && std::equal(a.effects.begin(), a.effects.begin() + operations_, b.effects.begin());
+  }
+  [[nodiscard]] std::uint64_t hash_of(const course& c) const noexcept {
+    std::uint64_t hash = c.state ? mix_bits(*c.state + 1) : 0;
+    std::for_each(c.effects.begin(), c.effects.begin() + operations_,
+                  [&](const taken_effect& e) { hash = mix_bits(hash ^ e.found) + e.kind; });
+    return mix_bits(hash);
+  }
+  // The place of an equal course, or a free one.
+  [[nodiscard]] std::uint32_t& place_of(const course& c) noexcept {
+    std::size_t at = hash_of(c) & (table_.size() - 1);
+    while (table_[at] != free && !same(courses_[table_[at] - 1], c)) at = (at + 1) & (table_.size() - 1);
+    return table_[at];
+  }
+  void make_table() {
+    table_.assign(std::bit_ceil(4 * courses_.size()), free);
+    for (std::size_t i = 0; i < courses_.size(); ++i) place_of(courses_[i]) = static_cast<std::uint32_t>(i + 1);
+  }
+
+  std::vector<course>& courses_;
+  std::ptrdiff_t operations_;
+  std::vector<std::uint32_t> table_;  // numbers of courses, from 1 on; empty while there are few
+};
 
 // Lets operations under way take effect in `courses`, in every order; of operation `last` only its orders up to it
 // (none: all of them).
 void history_model::let_happen(std::vector<course>& courses, const std::vector<operation>& under_way,
                                std::optional<std::size_t> last) {
+  distinct_courses all(courses, under_way.size());
   for (std::size_t i = 0; i < courses.size(); ++i) {
     if (last && courses[i].effects[*last]) continue;
     for (std::size_t which = 0; which < under_way.size(); ++which) {
@@ -67,7 +109,7 @@ void history_model::let_happen(std::vector<course>& courses, const std::vector<o
       course next = courses[i];
       next.effects[which] = taken_effect::with(expect(under_way[which].what, next.state));
       if (const taken_effect& coming = under_way[which].coming; coming && coming != next.effects[which]) continue;
-      add_if_new(courses, under_way.size(), next);
+      all.add_if_new(next);
     }
   }
 }
@@ -76,10 +118,11 @@ void history_model::let_happen(std::vector<course>& courses, const std::vector<o
 void history_model::drop(key_history& k, std::size_t which) {
   const std::size_t count = k.under_way.size();
   std::vector<course> left;
+  distinct_courses all(left, count - 1);
   for (course& c : k.courses) {
     for (std::size_t i = which; i + 1 < count; ++i) c.effects[i] = c.effects[i + 1];
     c.effects[count - 1] = {};
-    add_if_new(left, count - 1, c);
+    all.add_if_new(c);
   }
   k.courses = std::move(left);
   k.under_way.erase(k.under_way.begin() + static_cast<std::ptrdiff_t>(which));

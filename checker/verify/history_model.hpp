@@ -106,6 +106,7 @@ class history_model {
     std::array<taken_effect, most_threads> effects{};  // as under_way
     friend bool operator==(const course&, const course&) = default;
   };
+  class distinct_courses;
   struct key_history {
     std::vector<course> courses = {course{}};
     std::vector<operation> under_way;
@@ -139,7 +140,6 @@ class history_model {
     return k.under_way.empty() && k.courses.size() == 1;
   }
   void add_operation(key_history& k, unsigned thread, const step& s, const answer* coming = nullptr) const;
-  static void add_if_new(std::vector<course>& courses, std::size_t operations, const course& c);
   static void let_happen(std::vector<course>& courses, const std::vector<operation>& under_way,
                          std::optional<std::size_t> last);
   static void drop(key_history& k, std::size_t which);

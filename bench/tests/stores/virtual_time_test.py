@@ -32,7 +32,7 @@ COLUMNS = ["run", "store", "case", "figure"]
 
 
 def copy_at_a_longer_path(pmlab, folder):
-    """Of the program, and of the libraries that a run of a store loads."""
+    """The copy of the program, and of the libraries that a run of a store loads."""
     simulated = os.path.join("lib", "pmlab", "simulated")
     build = os.path.dirname(os.path.dirname(pmlab))
     to = os.path.join(folder, "a-path-that-is-longer-than-that-of-the-program" * 3)

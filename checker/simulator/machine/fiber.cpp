@@ -5,6 +5,7 @@
 #include "checker/simulator/machine/real.hpp"
 
 #include <climits>
+#include <csignal>
 #include <new>
 #include <utility>
 
@@ -29,12 +30,19 @@ std::uint64_t this_thread_pointer() { return reinterpret_cast<std::uint64_t>(__b
 
 }  // namespace
 
+// A signal of the process is for the thread that runs the fibers. A lender has the storage of a fiber: in it, a handler
+// that sleeps would go on with the machine's next fiber, beside that thread.
 lent_storage::lent_storage() {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
   pthread_attr_t small;
   pthread_attr_init(&small);
   pthread_attr_setstacksize(&small, std::size_t{256} << 10);
   const int failed = real::functions().create(&lender_, &small, lend, this);
   pthread_attr_destroy(&small);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (failed != 0)
     throw host_refusal("the simulated machine cannot make a thread", "let this user have more of them (ulimit -u)");
   wait_while(state_, 0);

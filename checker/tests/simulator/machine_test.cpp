@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -20,6 +21,9 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -306,6 +310,35 @@ TEST(machine, every_thread_has_its_thread_local_storage_and_gives_it_back) {
     });
   });
   EXPECT_EQ(std::multiset<int>(ended.begin(), ended.end()), (std::multiset<int>{1, 2, 3}));
+}
+
+constexpr timespec a_millisecond{0, 1'000'000};
+std::atomic<pid_t> heard_signal{0};
+
+// The machine has a kernel thread for the storage of each fiber. None of them hears a signal while the thread that runs
+// the fibers blocks it.
+TEST(machine, a_signal_of_the_process_is_for_the_thread_that_runs_the_fibers) {
+  struct sigaction before {};
+  struct sigaction note {};
+  note.sa_handler = [](int) { heard_signal = static_cast<pid_t>(::syscall(SYS_gettid)); };
+  ASSERT_EQ(::sigaction(SIGUSR1, &note, &before), 0);
+  run(1, [] {
+    in_threads(3, [](unsigned thread) {
+      if (thread != 2) return std::this_thread::yield();
+      the_machine().quietly([] {
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, SIGUSR1);
+        ::pthread_sigmask(SIG_BLOCK, &one, nullptr);
+        ::kill(::getpid(), SIGUSR1);
+        for (int i = 0; i < 100 && heard_signal == 0; ++i) ::syscall(SYS_nanosleep, &a_millisecond, nullptr);
+        EXPECT_EQ(heard_signal, 0);
+        ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+        EXPECT_EQ(heard_signal, ::syscall(SYS_gettid));
+      });
+    });
+  });
+  ::sigaction(SIGUSR1, &before, nullptr);
 }
 
 TEST(machine, exceptions_stay_with_their_threads) {
