@@ -102,11 +102,13 @@ void pmlab_drive_shape_of(const void* drive, pmlab_drive_shape* shape) noexcept;
 // A queue belongs to one thread. Closing it waits for its requests.
 void* pmlab_drive_open_queue(void* drive) noexcept;
 void pmlab_drive_close_queue(void* queue) noexcept;
-// The request is possible, and the queue has room.
+// The queue has room. A request beyond the end of the drive is refused; otherwise it is possible.
 void pmlab_drive_submit(void* queue, const pmlab_drive_request* request, const void* caller) noexcept;
-// Waits until at least so many are there (or all in flight, if these are fewer); writes at most `room` tags. All
-// succeeded.
+// Waits until at least so many are there (or all in flight, if these are fewer); writes at most `room` tags. Requests
+// succeed, unless they were refused.
 std::size_t pmlab_drive_reap(void* queue, std::uint64_t* tags, std::size_t room, std::size_t at_least,
                              const void* caller) noexcept;
+// The request with this tag, which was reaped, was refused. True once.
+bool pmlab_drive_was_refused(void* queue, std::uint64_t tag) noexcept;
 std::size_t pmlab_drive_in_flight(const void* queue) noexcept;  // submitted and not reaped
 }

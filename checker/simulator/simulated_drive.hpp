@@ -67,7 +67,9 @@ class simulated_drive {
       for (std::size_t more = tags.size(); more == tags.size();) {
         const std::size_t room = std::min(tags.size(), completions.size() - count);
         more = pmlab_drive_reap(handle_, tags.data(), room, at_least > count ? at_least - count : 0, caller);
-        for (std::size_t i = 0; i < more; ++i) completions[count++] = {tags[i], std::errc{}};
+        for (std::size_t i = 0; i < more; ++i)
+          completions[count++] = {tags[i],
+                                  pmlab_drive_was_refused(handle_, tags[i]) ? blocks::beyond_end : std::errc{}};
       }
       return count;
     }

@@ -32,7 +32,8 @@ class device_region {
       moved_.assign(requests.begin(), requests.end());
       for (blocks::request& r : moved_) {
         blocks::check_request(region_.shape_, r, region_.name());
-        r.first += region_.first_;
+        // Blocks beyond the region are not the next one's: the device has none of these either.
+        r.first = blocks::has_blocks_of(region_.shape_, r) ? r.first + region_.first_ : ~std::uint64_t{0};
       }
       return inner_.submit(moved_);
     }

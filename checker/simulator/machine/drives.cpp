@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 using pmlab::simulator::machine;
 using pmlab::simulator::persistent_drive;
@@ -83,6 +84,7 @@ void pmlab_drive_submit(void* queue, const pmlab_drive_request* request, const v
     r.first = request->first;
     r.data = static_cast<std::byte*>(request->data);
     r.tag = request->tag;
+    if (!blocks::has_blocks_of(q.of.shape(), r)) return q.done.push_back({r.tag, blocks::beyond_end});
     q.of.submit(q, r, caller);
     q.of.progress();
   });
@@ -100,9 +102,22 @@ std::size_t pmlab_drive_reap(void* queue, std::uint64_t* tags, std::size_t room,
     // A thread that polls finds something in the end.
     if (!q.in_flight.empty() && q.done.empty() && room != 0) q.of.complete_one(q);
     const std::size_t count = std::min(room, q.done.size());
-    for (std::size_t i = 0; i < count; ++i) tags[i] = q.done[i].tag;
+    for (std::size_t i = 0; i < count; ++i) {
+      tags[i] = q.done[i].tag;
+      if (!q.done[i].succeeded()) q.refused.push_back(tags[i]);
+    }
     q.done.erase(q.done.begin(), q.done.begin() + static_cast<std::ptrdiff_t>(count));
     return count;
+  });
+}
+
+bool pmlab_drive_was_refused(void* queue, std::uint64_t tag) noexcept {
+  return the_machine().quietly([&] {
+    std::vector<std::uint64_t>& refused = queue_of(queue).refused;
+    const auto at = std::find(refused.begin(), refused.end(), tag);
+    if (at == refused.end()) return false;
+    refused.erase(at);
+    return true;
   });
 }
 

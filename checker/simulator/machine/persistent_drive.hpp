@@ -63,6 +63,7 @@ class persistent_drive {
     persistent_drive& of;
     std::vector<std::shared_ptr<drive_request>> in_flight;
     std::vector<blocks::completion> done;
+    std::vector<std::uint64_t> refused;  // tags of those that were reaped, and whose error was not asked for
   };
 
   // All zeros, durably. `shape` is a possible one.

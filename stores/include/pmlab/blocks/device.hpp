@@ -123,12 +123,15 @@ struct completion {
 inline constexpr std::errc request_failed = std::errc::io_error;
 // See request_failed.
 inline constexpr std::errc device_failed = std::errc::state_not_recoverable;  // after a failed flush (B5)
+// The request lies beyond the end of the device, and did nothing: what named its place is damaged.
+inline constexpr std::errc beyond_end = std::errc::argument_out_of_domain;
 
 // A queue of a device `D`. submit takes requests in their order and returns how many it took: fewer than given when the
 // queue holds `depth` that were not reaped. reap waits until at least `at_least` completions are there (or all of those
-// in flight, if these are fewer), writes as many as fit, and returns how many. Both throw pmlab::error for misuse: a
-// request beyond the end, unaligned or missing data; none of the requests is taken then. An error of the device is a
-// completion, never an exception. Destruction waits for the requests in flight.
+// in flight, if these are fewer), writes as many as fit, and returns how many. Both throw pmlab::error for misuse:
+// unaligned or missing data, no blocks; none of the requests is taken then. An error of the device is a completion,
+// never an exception, and so is a request beyond its end: places come from records, which may be damaged. Destruction
+// waits for the requests in flight.
 template <class Q, class D>
 concept queue_of = std::constructible_from<Q, D&, unsigned> &&
     requires(Q& q, std::span<const request> requests, std::span<completion> completions) {
@@ -162,15 +165,15 @@ inline void check_geometry(const geometry& shape, const std::string& name) {
   if (shape.blocks == 0) throw error(device_name + " has no blocks", "make it larger");
 }
 
-// Throws pmlab::error if a device of this geometry cannot take the request.
+// A device of this geometry has all blocks of the request. Otherwise its completion is beyond_end.
+[[nodiscard]] constexpr bool has_blocks_of(const geometry& shape, const request& r) noexcept {
+  return r.what == operation::flush || (r.first < shape.blocks && shape.blocks - r.first >= r.count);
+}
+
+// Throws pmlab::error if no device of this geometry can take the request: its user is wrong.
 inline void check_request(const geometry& shape, const request& r, const std::string& name) {
   if (r.what == operation::flush) return;
   if (r.count == 0) throw error("a request of no blocks to device " + name, "ask for at least one block");
-  if (r.first >= shape.blocks || shape.blocks - r.first < r.count)
-    throw error("a request of blocks " + std::to_string(r.first) + " to " + std::to_string(r.first + r.count - 1) +
-                    " lies beyond the end of device " + name + ", which has " + std::to_string(shape.blocks) +
-                    " blocks",
-                "stay within the device, or make it larger");
   if (moves_data(r.what) && (r.data == nullptr || reinterpret_cast<std::uintptr_t>(r.data) % alignment_of(shape) != 0))
     throw error("the data of a request to device " + name + " does not begin at a multiple of " +
                     std::to_string(alignment_of(shape)) + " bytes",
@@ -178,7 +181,9 @@ inline void check_request(const geometry& shape, const request& r, const std::st
 }
 
 // The words of a failed completion, for messages.
-[[nodiscard]] inline std::string describe(std::errc e) { return std::make_error_code(e).message(); }
+[[nodiscard]] inline std::string describe(std::errc e) {
+  return e == beyond_end ? "beyond the end of the device" : std::make_error_code(e).message();
+}
 
 // The enumerator's name.
 [[nodiscard]] constexpr std::string_view name_of(operation what) noexcept {

@@ -335,6 +335,7 @@ class basic_file<System>::queue {
     // A file's extents must stay written (B6): its blocks keep their content, as a discard may have it (B4).
     const bool nothing_to_do = r.what == operation::discard && !state_.facts.block_device;
     if (state_.failed.failed()) return ready_.push({r.tag, device_failed});
+    if (!has_blocks_of(state_.shape, r)) return ready_.push({r.tag, beyond_end});
     if (state_.read_only && r.what != operation::read && r.what != operation::flush)
       return ready_.push({r.tag, std::errc::read_only_file_system});
     if (nothing_to_do) return ready_.push({r.tag, std::errc{}});

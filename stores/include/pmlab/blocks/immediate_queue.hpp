@@ -12,7 +12,7 @@
 
 namespace pmlab::blocks {
 
-// A request completes at the next reap, and never fails. `Device` has shape(), name() and perform(const request&), and
+// A request completes at the next reap. Only one beyond the end fails. `Device` has shape(), name() and perform(const request&), and
 // makes this class its friend if the last one is private. Thread safety: belongs to one thread.
 template <class Device>
 class immediate_queue {
@@ -25,8 +25,9 @@ class immediate_queue {
     const std::size_t taken = std::min(requests.size(), completed_.room());
     for (const request& r : requests.first(taken)) check_request(device_.shape(), r, name_);
     for (const request& r : requests.first(taken)) {
-      device_.perform(r);
-      completed_.push({r.tag, std::errc{}});
+      const bool is_within = has_blocks_of(device_.shape(), r);
+      if (is_within) device_.perform(r);
+      completed_.push({r.tag, is_within ? std::errc{} : beyond_end});
     }
     return taken;
   }

@@ -46,9 +46,11 @@ class recorded : public wrapper<Inner> {
       const std::size_t taken = std::min(requests.size(), free_.size());
       for (const request& r : requests.first(taken)) check_request(shape, r, device_.name());
       for (const request& r : requests.first(taken)) {
-        const std::uint64_t id = device_.ids_.fetch_add(1, std::memory_order_relaxed);
-        device_.log(io_event::submitted, r, id, number_, std::errc{},
-                    writes(r.what) ? std::size_t{r.count} * shape.block_bytes : 0);
+        const bool is_logged = has_blocks_of(shape, r);  // others change nothing
+        const std::uint64_t id = is_logged ? device_.ids_.fetch_add(1, std::memory_order_relaxed) : no_id;
+        if (is_logged)
+          device_.log(io_event::submitted, r, id, number_, std::errc{},
+                      writes(r.what) ? std::size_t{r.count} * shape.block_bytes : 0);
         const std::size_t place = free_.back();
         free_.pop_back();
         requests_[place] = {r, id};
@@ -64,7 +66,7 @@ class recorded : public wrapper<Inner> {
       for (completion& c : completions.first(count)) {
         const auto& [r, id] = requests_[c.tag];
         free_.push_back(c.tag);
-        device_.log(io_event::completed, r, id, number_, c.error, 0);
+        if (id != no_id) device_.log(io_event::completed, r, id, number_, c.error, 0);
         c.tag = r.tag;
       }
       return count;
@@ -73,6 +75,7 @@ class recorded : public wrapper<Inner> {
     [[nodiscard]] unsigned depth() const { return inner_.depth(); }
 
    private:
+    static constexpr std::uint64_t no_id = ~std::uint64_t{0};
     struct logged {
       request r;
       std::uint64_t id = 0;

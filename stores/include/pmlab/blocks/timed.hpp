@@ -104,7 +104,10 @@ class timed : public wrapper<Inner> {
         const std::size_t s = free_.back();
         free_.pop_back();
         slots_[s] = {requests[i].tag, std::errc{}, false};
-        waiting_.push_back({device_.model_.perform(requests[i], now), submitted_++, s});
+        // The drive refuses a request beyond its end at once.
+        const picoseconds due =
+            has_blocks_of(device_.shape(), requests[i]) ? device_.model_.perform(requests[i], now) : now;
+        waiting_.push_back({due, submitted_++, s});
         std::push_heap(waiting_.begin(), waiting_.end());
       }
       if (taken != 0) device_.charged_.fetch_add(taken, std::memory_order_relaxed);

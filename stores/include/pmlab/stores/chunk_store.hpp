@@ -189,6 +189,8 @@ class chunk_store {
   static constexpr bool has_maps = container::has_maps;
   // There is no DRAM for a step, which changed nothing.
   static constexpr std::errc no_memory = detail::chunk_store::no_memory;
+  // The record of a chunk names a place that the drive or the medium does not have.
+  static constexpr std::errc damaged_record = detail::chunk_store::damaged_record;
   // An error of end_write: it has ended without effect. Begin the write again.
   static constexpr std::errc write_again = detail::chunk_store::write_again;
   // The name of its root in the medium.

@@ -55,7 +55,7 @@ struct placed {
   std::uint32_t target = 0;
 
   [[nodiscard]] std::uint32_t target_of(std::uint32_t block) const noexcept {
-    return target == hole ? hole : target + (block - blocks.first);
+    return target == hole ? hole : block_behind(target, block - blocks.first);
   }
 };
 
@@ -112,7 +112,7 @@ class chunk {
       const std::uint32_t end = std::min(e.first + e.count(), of.end());
       for (std::uint32_t b = begin; b < end; ++b) {
         if (result[b] != unknown) continue;
-        result[b] = e.target == hole ? hole : e.target + (b - e.first);
+        result[b] = e.target == hole ? hole : block_behind(e.target, b - e.first);
         --left;
       }
     }
@@ -122,7 +122,7 @@ class chunk {
     for (std::uint32_t b = of.first; b < of.end(); ++b) {
       if (result[b] != unknown) continue;
       result[b] = map == nullptr ? 0 : map[b].load(std::memory_order_acquire);
-      if (result[b] == 0 && is_written(b)) result[b] = head_.base + b;
+      if (result[b] == 0 && is_written(b)) result[b] = block_behind(head_.base, b);
     }
   }
 
@@ -327,7 +327,8 @@ class chunk {
       for (std::uint32_t b = p.blocks.first; b < p.blocks.end(); ++b) now[b] = p.target_of(b);
     // Blocks that the base extent has stay out of the map: their bits lead to it, now and later.
     for (std::uint32_t b = 0; b < shape_.blocks; ++b)
-      ::new (map + b) map_entry(head_.base != no_block && now[b] == head_.base + b && is_written(b) ? 0 : now[b]);
+      ::new (map + b)
+          map_entry(head_.base != no_block && now[b] == block_behind(head_.base, b) && is_written(b) ? 0 : now[b]);
     const std::size_t used = shape_.blocks * sizeof(map_entry);
     std::memset(reinterpret_cast<std::byte*>(map) + used, 0, map_bytes(shape_.blocks) - used);
     medium_.flush(map, map_bytes(shape_.blocks));

@@ -148,7 +148,7 @@ class commits {
       if (old == hole) continue;
       if (old == 0) {
         if (state.base == no_block || state.is_marked(b)) continue;
-        old = state.base + b;
+        old = block_behind(state.base, b);
       }
       if (old == now.target_of(b) || keeps(state, old)) continue;
       visit(extent{old, 1});

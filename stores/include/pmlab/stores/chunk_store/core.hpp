@@ -94,7 +94,7 @@ struct core {
     for (std::uint32_t b = 0; b < shape.blocks; ++b) {
       const bool elsewhere = at[b] != 0 && at[b] != hole && !(keeps_base && c.in_base(at[b]));
       if (elsewhere) visit(std::uint64_t{at[b]});
-      if (c.base() != no_block && (keeps_base || at[b] == 0)) visit(std::uint64_t{c.base()} + b);
+      if (c.base() != no_block && (keeps_base || at[b] == 0)) visit(std::uint64_t{block_behind(c.base(), b)});
     }
   }
 

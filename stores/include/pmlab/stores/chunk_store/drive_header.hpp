@@ -32,9 +32,9 @@ template <blocks::device Device>
 template <blocks::device Device>
 void check_room(Device& device, const chunk_shape& shape) {
   const std::uint64_t blocks = device.shape().blocks;
-  if (blocks > hole || blocks < std::uint64_t{shape.blocks} + 1)
+  if (blocks > nowhere || blocks < std::uint64_t{shape.blocks} + 1)
     throw error("device " + device.name() + " has " + std::to_string(blocks) + " blocks",
-                "a chunk store needs at least one chunk and a block, and at most 2^32 - 2 blocks");
+                "a chunk store needs at least one chunk and a block, and at most 2^32 - 3 blocks");
 }
 
 // Throws pmlab::error: `store` ("the chunk store in ...") was made for `blocks` blocks of `block_bytes`, and `drive`

@@ -58,9 +58,11 @@ class free_map {
     return pieces;
   }
 
-  // REQUIRES: none of its blocks is free.
+  // REQUIRES: none of its blocks is free. Blocks beyond the drive are none: a damaged record named them.
   void give(extent e) noexcept {
     const std::scoped_lock lock(mutex_);
+    if (e.first >= end_) return;
+    e.count = static_cast<std::uint32_t>(std::min<std::uint64_t>(e.count, end_ - e.first));
     list_the_unlisted();
     if (!insert(e)) keep_unlisted(e);
   }
@@ -82,6 +84,7 @@ class free_map {
     }
     std::ranges::sort(lengths);
     for (const auto& l : lengths) by_length.emplace_hint(by_length.end(), l);
+    end_ = blocks_of_drive;
     unlisted_.swap(bits);
     by_place_.swap(by_place);
     by_length_.swap(by_length);
@@ -196,6 +199,7 @@ class free_map {
   std::uint64_t blocks_ = 0;                                     // in these
   std::vector<std::uint64_t> unlisted_;                          // a bit for each block of the drive
   std::uint64_t unlisted_blocks_ = 0;
+  std::uint64_t end_ = ~std::uint64_t{0};  // blocks of the drive, when they are known
 };
 
 }  // namespace pmlab::stores::detail::chunk_store

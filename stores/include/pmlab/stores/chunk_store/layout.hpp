@@ -44,6 +44,7 @@ using word = std::atomic<std::uint64_t>;
 
 inline constexpr std::uint32_t no_block = 0xffffffff;  // in `base`: the chunk has no base extent
 inline constexpr std::uint32_t hole = 0xfffffffe;      // in an entry or the map: discarded, reads as zeros
+inline constexpr std::uint32_t nowhere = 0xfffffffd;   // no drive has this block
 inline constexpr std::uint32_t most_blocks_of_chunk = 256;
 inline constexpr std::uint32_t laps = 255;  // 1 to 255; 0: the slot was never used
 
@@ -53,6 +54,12 @@ inline constexpr std::uint32_t laps = 255;  // 1 to 255; 0: the slot was never u
 }
 [[nodiscard]] constexpr std::uint32_t volume_of(std::uint64_t key) noexcept {
   return static_cast<std::uint32_t>(key >> 40);
+}
+
+// The block of the drive that is so many behind another one. A damaged place leads beyond the drive: never round the end
+// of the number to its first blocks, and to no word with a meaning.
+[[nodiscard]] constexpr std::uint32_t block_behind(std::uint32_t first, std::uint32_t count) noexcept {
+  return first < nowhere - count ? first + count : nowhere;
 }
 
 struct head_word {

@@ -20,6 +20,7 @@ inline constexpr std::errc volume_removed = std::errc::identifier_removed;
 inline constexpr std::errc no_room = std::errc::resource_unavailable_try_again;
 inline constexpr std::errc not_durable_yet = std::errc::operation_in_progress;
 inline constexpr std::errc write_again = std::errc::operation_canceled;
+inline constexpr std::errc damaged_record = std::errc::bad_message;
 
 // Names a volume of an open store.
 struct volume_number {

@@ -33,7 +33,8 @@
 namespace pmlab::stores {
 
 // `error`: std::errc{}; no_space_on_device: the drive is full; not_enough_memory: the medium is; no_buffer_space: DRAM
-// is exhausted; identifier_removed: the volume was removed meanwhile; others: of the drive.
+// is exhausted; identifier_removed: the volume was removed meanwhile; bad_message: the record of a chunk is damaged, and
+// names a place that is not there; others: of the drive.
 // After an error each chunk that the operation covers has it, whole, or has not.
 struct chunk_completion {
   std::uint64_t tag = 0;  // tag of the operation
@@ -519,7 +520,8 @@ class chunk_queue final : public detail::chunk_store::helped_queue {
     go_on(std::span(ended).first(has_transfers() ? drive_.reap(ended, 0) : 0));
   }
   void go_on(std::span<const blocks::completion> ended) {
-    for (const blocks::completion& c : ended) {
+    for (blocks::completion c : ended) {
+      if (c.error == blocks::beyond_end) c.error = Store::damaged_record;
       if (merges_.is_mine(c.tag)) {
         merges_.completed(c, waiting_);
         continue;

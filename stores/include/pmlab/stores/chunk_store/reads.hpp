@@ -41,16 +41,11 @@ class reads {
     std::errc failure{};
     if (record* const r = store().look_up(p.key_, failure)) {
       const auto guard = store().records.guard(*r);
-      if (!store().has_possible_map(*r)) return std::errc::io_error;
+      if (!store().has_possible_map(*r)) return damaged_record;
       if (has_key(*r, p.key_)) store().chunk_of(*r).find(blocks, at);
     }
     if (failure != std::errc{}) return failure;
     p.parts_ = joined(blocks, at);
-    // A damaged record may name a place beyond the drive, whose queue would refuse the request; the operation had no
-    // end.
-    const std::uint64_t all = store().geometry.blocks;
-    for (const placed& t : p.parts_)
-      if (!plan::is_zeros(t) && (t.target >= all || all - t.target < t.blocks.count)) return std::errc::io_error;
     p.generation_ = s.gone.enter();
     p.epoch_ = s.readers.enter();
     if (is_wide(p)) ++s.wide_reads_of(p.key_);

@@ -18,6 +18,7 @@
 #include <pmlab/stores/chunk_store/volumes.hpp>
 #include <pmlab/sync/run_in_parallel.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -147,12 +148,19 @@ class recovery {
     return right.load();
   }
 
+  // Blocks that the drive does not have are nobody's: they cost the chunk whose damaged record names them, and no other.
   [[nodiscard]] bool mark_blocks_of(record& r, used_blocks& used) {
-    if (chunk::is_plain(store().shape, r)) return used.mark(chunk::base_of(r), store().shape.blocks);
+    if (chunk::is_plain(store().shape, r)) {
+      const std::uint64_t base = chunk::base_of(r);
+      const std::uint64_t there = store().geometry.blocks - std::min(store().geometry.blocks, base);
+      return used.mark(base, std::min<std::uint64_t>(there, store().shape.blocks));
+    }
     if (!store().has_possible_map(r)) return false;
     if constexpr (!container::changes_as_a_whole) static_cast<void>(store().chunk_of(r).clear_cut_off_entries());
     bool right = true;
-    store().for_each_owned(r, [&](std::uint64_t block) { right &= used.mark(block, 1); });
+    store().for_each_owned(r, [&](std::uint64_t block) {
+      if (block < store().geometry.blocks) right &= used.mark(block, 1);
+    });
     return right;
   }
 

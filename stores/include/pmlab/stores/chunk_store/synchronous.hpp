@@ -127,6 +127,10 @@ class synchronous {
     parts_.ensure_recovered_or_throw();
     if (done.error == std::errc::argument_list_too_long)
       throw error(where + ": more ranges than the ring of a chunk has entries", "write several groups");
+    if (done.error == damaged_record)
+      throw error(where + ": the record of its chunk in " + parts_.records.name() +
+                      " is damaged, and names a place that is not there",
+                  "discard the chunk, which loses it, or restore the store from a copy");
     if (done.error == std::errc::timed_out)
       throw error(where + ": the chunk's ring is full, and its merge failed or does not end",
                   "check the drive, and reap the other queues of the store");

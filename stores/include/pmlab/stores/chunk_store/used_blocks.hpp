@@ -20,6 +20,7 @@ class used_blocks {
 
   // Blocks [first, first + count) have an owner. False: one of them has one already, or is not on the drive.
   [[nodiscard]] bool mark(std::uint64_t first, std::uint64_t count) noexcept {
+    if (count == 0) return true;
     if (first >= blocks_ || blocks_ - first < count) return false;
     bool right = true;
     for (const std::uint64_t end = first + count; first < end;) {

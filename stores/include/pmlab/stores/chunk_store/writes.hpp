@@ -195,7 +195,7 @@ class writes {
     if (first) {
       ++state.direct;
       p.way_ = plan::way::first;
-      p.parts_ = {{blocks, state.base + blocks.first}};
+      p.parts_ = {{blocks, block_behind(state.base, blocks.first)}};
       state.mark(blocks);
       return true;
     }
@@ -256,7 +256,7 @@ class writes {
     places now{};
     store().chunk_of(*state.where).find(p.blocks_, now);
     for (std::uint32_t b = p.blocks_.first; b < p.blocks_.end(); ++b)
-      if (now[b] != 0 && now[b] != state.base + b) s.gone.put({state.base + b, 1});
+      if (const std::uint32_t own = block_behind(state.base, b); now[b] != 0 && now[b] != own) s.gone.put({own, 1});
   }
 
   [[nodiscard]] all_parts<Core>& store() noexcept { return static_cast<all_parts<Core>&>(*this); }
