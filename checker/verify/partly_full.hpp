@@ -36,6 +36,10 @@ class partly_full {
   void for_each(Function&& function) const {
     table_.for_each(function);
   }
+  template <class Function>
+  void for_each_beside_writers(Function&& function) {
+    table_.for_each_beside_writers(function);
+  }
   [[nodiscard]] indexes::index_stats stats() const { return table_.stats(); }
   [[nodiscard]] indexes::check_report check() const { return table_.check(); }
 

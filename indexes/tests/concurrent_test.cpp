@@ -1,6 +1,9 @@
 // Many threads on one index: linearizable per key, nothing lost, scans that make sense, no thread waits for ever.
+#include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/index.hpp>
+#include <pmlab/media/dram.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -8,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -271,6 +275,37 @@ TYPED_TEST(concurrent_scans, F6_scans_under_writers_are_sorted_unique_and_comple
     }
   });
   EXPECT_EQ(wrong, "");
+}
+
+// A walk over a table that grows: segments are split before it and behind it. Keys that no writer touches are met once.
+TEST(WalkBesideWriters, meets_each_untouched_key_once_while_segments_are_split) {
+  constexpr std::uint64_t untouched = 20'000;
+  media::dram medium;
+  auto table = indexes::cceh<media::dram>::open(medium);
+  for (std::uint64_t key = 0; key < untouched; ++key) ASSERT_EQ(table.insert(key, ~key), outcome::inserted);
+  std::atomic<bool> ends{false};
+  std::thread writer([&] {
+    for (std::uint64_t key = untouched; !ends; ++key) {
+      table.insert(key, ~key);
+      if (key % 3 == 0) table.erase(key - untouched / 2 > untouched ? key - untouched / 2 : key);
+    }
+  });
+  std::uint64_t most = 0;
+  for (int walks = 0; walks < 30 || most <= 2 * untouched; ++walks) {
+    std::vector<bool> met(untouched);
+    std::uint64_t wrong = 0, count = 0;
+    table.for_each_beside_writers([&](std::uint64_t key, std::uint64_t value) {
+      wrong += value == ~key && (key >= untouched || !met[key]) ? 0 : 1;
+      if (key < untouched) met[key] = true;
+      ++count;
+    });
+    most = std::max(most, count);
+    EXPECT_EQ(wrong, 0U);
+    EXPECT_EQ(std::count(met.begin(), met.end(), false), 0);
+  }
+  ends = true;
+  writer.join();
+  EXPECT_TRUE(table.check().ok());
 }
 
 }  // namespace

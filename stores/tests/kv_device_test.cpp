@@ -127,18 +127,19 @@ TEST_F(KvSmallDevice, reads_parts_deletes_and_asks_for_many) {
   }
 }
 
-// The page of its bucket cannot be read, so the key is not added: nothing of the capacity is taken.
-TEST_F(KvSmallDevice, a_put_that_fails_takes_no_room) {
+// The page of its bucket cannot be read, so the key goes to another one. Both are there when it can be read again.
+TEST_F(KvSmallDevice, a_page_that_cannot_be_read_takes_no_new_key) {
   d.put("key 1", bytes_of("a"));
   ASSERT_TRUE(d.empty_buffer());
-  const std::uint64_t used = d.stats().used_bytes;
   on.inject({.what = blocks::operation::read});
-  EXPECT_NE(message_of([&] { d.put("key 2", bytes_of("b")); }), "");
-  on.stop();
-  EXPECT_EQ(d.stats().used_bytes, used);
-  EXPECT_EQ(get(d, "key 2"), std::nullopt);
   EXPECT_EQ(d.put("key 2", bytes_of("b")), kv_outcome::added);
+  EXPECT_EQ(on.injected().size(), 1U);
+  on.stop();
+  EXPECT_EQ(d.list("", 10), (std::vector<std::string>{"key 1", "key 2"}));
   expect_sound(d);
+  EXPECT_TRUE(d.erase("key 1"));
+  EXPECT_TRUE(d.erase("key 2"));
+  EXPECT_EQ(d.stats().used_bytes, 0U);
 }
 
 TEST(KvDevice, has_short_keys_as_nvme) {
@@ -743,8 +744,8 @@ TEST(KvRebuild, refuses_by_name_what_it_cannot_do) {
   }
   EXPECT_PRED2(says, message(memory, on), "has the memory of a key-value device 'kv_ssd'; open it");
   media::dram other;
-  on.inject({.only = blocks::stream::values});  // those of the scan
-  EXPECT_NE(message(other, on), "");
+  on.inject({.times = 1'000'000, .only = blocks::stream::values});  // those of the scan
+  EXPECT_PRED2(says, message(other, on), "nothing of");
   on.stop();
   EXPECT_PRED2(says, message_of([&] { static_cast<void>(device::open(other, on, small)); }), "was being rebuilt");
   // It ends before anything is read: the memory is not that of an empty device.
@@ -1214,7 +1215,7 @@ TEST(KvDevice, an_error_of_the_flash_is_one_failed_operation) {
             60);
       }
     }
-    EXPECT_GT(failed, 10U);
+    EXPECT_GT(failed, 5U);
   }
 }
 

@@ -325,6 +325,102 @@ TEST(KvQueue, an_error_of_the_flash_is_one_failed_operation) {
   EXPECT_EQ(damaged, 1U);
 }
 
+// A block of the flash gets other bytes, or cannot be read. Operations of a queue answer as those of the device do:
+// what is damaged is named until its key is put again or erased, and all else is right.
+TEST(KvQueue, damage_costs_its_keys) {
+  std::uint64_t damaged = 0, replaced = 0, erased = 0;
+  splitmix64 random(seed_or(62));
+  for (int round = 0; round < 100; ++round) {
+    const std::string where = "round " + std::to_string(round);
+    media::dram memory;
+    flash on(1, blocks::geometry{.blocks = 300, .block_bytes = 512});
+    auto d = device::open(memory, on, small);
+    std::map<std::string, std::string> right;
+    const auto key_of = [](std::uint64_t n) { return "key " + std::to_string(n); };
+    for (int i = 0; i < 150; ++i) {
+      const std::string key = key_of(random.below(40));
+      ASSERT_NE(d.put(key, bytes_of(right[key] = random_value(random, random.below(500)))), kv_outcome::full);
+    }
+    ASSERT_TRUE(d.empty_buffer());
+    const std::uint64_t hit = 1 + random.below(120);
+    if (random.one_in(2))
+      on.inject({.times = 1'000'000, .what = blocks::operation::read, .first = hit, .end = hit + 1});
+    else
+      for (std::byte& b : on.inner().inner().content().subspan(hit * 512, 512))
+        b = static_cast<std::byte>(random.next());
+    const auto is_damaged = [&](const std::string& key) {
+      try {
+        return static_cast<void>(d.get(key)), false;
+      } catch (const stores::kv_damaged&) {
+        return true;
+      }
+    };
+    stores::kv_queue<device> queue(d, 8);
+    std::array<std::string, 8> keys;
+    std::array<std::string, 8> values;
+    std::array<std::uint64_t, 8> what{};
+    std::array<bool, 8> was_damaged{};
+    std::array<kv_completion, 8> done;
+    for (int batch = 0; batch < 20; ++batch) {
+      const std::uint64_t first = random.below(40);
+      for (std::size_t i = 0; i < 8; ++i) {
+        keys[i] = key_of((first + 5 * i) % 40);
+        values[i] = random_value(random, random.below(500));
+        what[i] = random.below(6);
+        was_damaged[i] = is_damaged(keys[i]);
+        damaged += was_damaged[i] ? 1 : 0;
+        const bool started = what[i] == 0   ? queue.put(keys[i], bytes_of(values[i]), i)
+                             : what[i] == 1 ? queue.erase(keys[i], i)
+                             : what[i] == 2 ? queue.exist(keys[i], i)
+                             : what[i] == 3 ? queue.put(keys[i], bytes_of(values[i]), i, stores::kv_mode::append)
+                             : what[i] == 4 ? queue.retrieve_and_erase(keys[i], i)
+                                            : queue.get(keys[i], i);
+        ASSERT_TRUE(started);
+      }
+      for (std::size_t reaped = 0; reaped < 8;) {
+        const std::size_t count = queue.reap(done, 1);
+        for (const kv_completion& c : std::span(done).first(count)) {
+          const std::string& key = keys[c.tag];
+          const auto at = right.find(key);
+          const bool is_there = at != right.end();
+          if (c.error == std::errc::bad_message) {
+            // A block that cannot be read may have got its record meanwhile.
+            ASSERT_TRUE(what[c.tag] >= 3 && (was_damaged[c.tag] || is_damaged(key))) << key << where;
+            continue;
+          }
+          ASSERT_TRUE(what[c.tag] < 3 || !was_damaged[c.tag]) << key << where;
+          if (c.error == std::errc::value_too_large && right[key].size() + values[c.tag].size() > 1500) continue;
+          ASSERT_EQ(c.error, std::errc{}) << key << where << blocks::describe(c.error);
+          ASSERT_EQ(c.found, is_there) << key << where;
+          if (what[c.tag] >= 4 && is_there) {
+            ASSERT_TRUE(text_of(c.value) == at->second) << key << where;
+          }
+          if (what[c.tag] == 0) {
+            replaced += was_damaged[c.tag] ? 1 : 0;
+            right[key] = values[c.tag];
+          } else if (what[c.tag] == 3) {
+            right[key] += values[c.tag];
+          } else if (what[c.tag] == 1 || what[c.tag] == 4) {
+            erased += was_damaged[c.tag] ? 1 : 0;
+            right.erase(key);
+          }
+        }
+        reaped += count;
+      }
+    }
+    for (std::uint64_t n = 0; n < 40; ++n) {
+      if (is_damaged(key_of(n))) continue;
+      const auto found = d.get(key_of(n));
+      const auto at = right.find(key_of(n));
+      ASSERT_TRUE(found ? at != right.end() && text_of(*found) == at->second : at == right.end()) << n << where;
+    }
+  }
+  std::printf("queues: %lu operations on damaged keys, %lu put again, %lu erased\n", damaged, replaced, erased);
+  EXPECT_GT(damaged, 50U);
+  EXPECT_GT(replaced, 10U);
+  EXPECT_GT(erased, 5U);
+}
+
 TEST(KvQueue, refuses_bad_input) {
   media::dram memory;
   flash on(1, small_flash);

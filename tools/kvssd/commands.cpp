@@ -159,14 +159,7 @@ kvs_result erase_group(_kvs_key_space_handle& space, const kvs_key_group_filter&
       static_cast<void>(erase(space, {key.data(), static_cast<std::uint16_t>(key.size())}, false));
       has_begun = true;
     };
-    engine& pairs = space.on->of->pairs();
-    const stores::kv_skipped skipped = pairs.for_each_key(*prefix, space.of->id, erase_it);
-    for (const std::string& key : skipped.keys) erase_it(key);
-    // Keys of the group that no page lists, as theirs is damaged.
-    if (skipped.pages != 0)
-      pairs.for_each_record(space.of->id, [&](const std::string& key, std::size_t /*value_bytes*/) {
-        if (prefix->has(key)) erase_it(key);
-      });
+    space.on->of->pairs().for_each_key_there(*prefix, space.of->id, erase_it);
   } catch (const std::bad_alloc&) {
     if (!has_begun) throw;
     last_message::set_fixed(

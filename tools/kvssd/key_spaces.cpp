@@ -154,15 +154,9 @@ key_spaces::content key_spaces::count(std::uint8_t id) {
     ++sum.pairs;
     sum.bytes += bytes->most;
   };
-  const stores::kv_skipped skipped = pairs_.for_each_key({}, id, add);
-  if (skipped.pages != 0) {
-    sum = {};
-    pairs_.for_each_record(id, [&](const std::string& key, std::size_t value_bytes) {
-      ++sum.pairs;
-      sum.bytes += key.size() + value_bytes;
-    });
-  }
-  for (const std::string& key : skipped.keys) add(key);
+  const stores::kv_damage damage = pairs_.for_each_key_there({}, id, add);
+  sum.pairs += damage.records;
+  sum.bytes += damage.most_bytes;
   return sum;
 }
 

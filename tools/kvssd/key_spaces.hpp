@@ -53,7 +53,8 @@ class key_spaces {
   [[nodiscard]] std::uint64_t reserved() const;
 
   // Bytes of keys and values, and pairs: reads all keys of the space; where it meets a damaged page of keys, each
-  // record's head. A damaged pair counts with the most that it can have.
+  // record's head. A damaged pair counts with the most that it can have; also one that may be of another key space,
+  // whose record and page are both damaged.
   struct content {
     std::uint64_t pairs = 0, bytes = 0;
   };

@@ -62,6 +62,8 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace pmlab::indexes {
 
@@ -161,6 +163,31 @@ class cceh {
   template <class Function>
   void for_each(Function&& function) const {
     directory_.for_each_entry(function);
+  }
+
+  // The same beside writers, which wait while a segment is copied: `function` may call the table. An entry that is
+  // there throughout is met once; one that is inserted, changed or erased meanwhile is met or not, with a value that it
+  // had. Throws std::bad_alloc. Memory: the entries of a segment.
+  template <class Function>
+  void for_each_beside_writers(Function&& function) {
+    std::vector<std::pair<key_type, value_type>> some;
+    for (std::uint64_t prefix = 0;;) {
+      const entry_word entry = current_entry(prefix);
+      segment& s = *segment_of(entry);
+      some.clear();
+      {
+        const std::scoped_lock guard(lock_of(&s));
+        if (current_entry(prefix) != entry) continue;
+        media::annotate_read(medium_, s);
+        for_each_value(s, prefix, entry.local_depth(), [&](std::uint64_t hash, value_type value) {
+          some.emplace_back(detail::key_of_hash(hash), value);
+        });
+      }
+      for (const auto& [key, value] : some) function(key, value);
+      // Segments are split, and never joined: the next one begins behind this one for good.
+      prefix += std::uint64_t{1} << (64 - entry.local_depth());
+      if (prefix == 0) return;
+    }
   }
 
   // depth = global depth; nodes = segments.

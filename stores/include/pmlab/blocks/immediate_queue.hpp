@@ -12,8 +12,9 @@
 
 namespace pmlab::blocks {
 
-// A request completes at the next reap. Only one beyond the end fails. `Device` has shape(), name() and perform(const request&), and
-// makes this class its friend if the last one is private. Thread safety: belongs to one thread.
+// A request completes at the next reap. Only one beyond the end fails. `Device` has shape(), name() and
+// perform(const request&), and makes this class its friend if the last one is private. Thread safety: belongs to one
+// thread.
 template <class Device>
 class immediate_queue {
  public:

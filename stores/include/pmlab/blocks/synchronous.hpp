@@ -37,6 +37,13 @@ class synchronous {
   void read(std::uint64_t first, std::span<std::byte> data, stream of = stream::data) {
     run({operation::read, of, blocks_in(data.size()), first, data.data(), 0});
   }
+  // The same for blocks that may not be readable: false, if these are not, and the device works.
+  [[nodiscard]] bool try_read(std::uint64_t first, std::span<std::byte> data, stream of = stream::data) {
+    const request r{operation::read, of, blocks_in(data.size()), first, data.data(), 0};
+    const std::errc e = perform(queue_, r);
+    if (e == device_failed) fail(r, e);
+    return e == std::errc{};
+  }
   // Durable after the next flush.
   void write(std::uint64_t first, std::span<const std::byte> data, stream of = stream::data) {
     run({operation::write, of, blocks_in(data.size()), first, writable(data), 0});
@@ -66,8 +73,9 @@ class synchronous {
   }
 
   void run(const request& r) {
-    const std::errc e = perform(queue_, r);
-    if (e == std::errc{}) return;
+    if (const std::errc e = perform(queue_, r); e != std::errc{}) fail(r, e);
+  }
+  [[noreturn]] void fail(const request& r, std::errc e) const {
     const std::string why = device_.failure();
     throw error("device " + device_.name() + ": " + std::string(name_of(r.what)) + " of " + std::to_string(r.count) +
                     " blocks at block " + std::to_string(r.first) + " failed (" + describe(e) + ")",

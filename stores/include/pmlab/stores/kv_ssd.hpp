@@ -27,13 +27,14 @@
 // a moment. So copies of both are taken while the device is not open; or at one instant, and then no half of one is
 // used with a half of another copy of the same opening: these cannot be distinguished.
 //
-// Damage: each record has checksums of its head and of its value. A damaged one is never returned: a read throws
-// kv_damaged, which names the key, and not "absent". It costs that key alone, which counts as there (`exist`) until it
-// is put again or erased; both succeed, and so does all else. If the key itself cannot be read, the record counts as
-// that of each key with its hash of 55 bits that has no other record: put or erase of one of these ends the record.
-// Only a key that shares all 55 bits with another could lose its report so.
+// Damage: each record has checksums of its head and of its value. A damaged one, or one that the flash cannot read, is
+// never returned: a read throws kv_damaged, which names the key, and not "absent". It costs that key alone, which
+// counts as there (`exist`) until it is put again or erased; both succeed, and so does all else. If the key itself
+// cannot be read, the record counts as that of each key with its hash of 55 bits that has no other record: put or erase
+// of one of these ends the record. Only a key that shares all 55 bits with another could lose its report so.
 // A damaged page of keys costs no pair: its keys are read and changed as before. Walks pass over it, and report it
 // (kv_skipped), until `repair` has written it again. `stats` counts the searches that met damage, `check` names each.
+// A word of the index without a record in its place costs its key, too: opening writes it as a lost one.
 // A superblock with a damaged record is not used again before the next opening. An overwrite that is damaged in the
 // write buffer between a crash and the next opening counts as torn by the crash: its key has the value that the index
 // led to before. Where the device was closed, it is noticed.
@@ -77,6 +78,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -313,9 +315,11 @@ class kv_device {
   void for_each_record(std::uint8_t space, Visit&& visit) {
     check_space(space);
     command(0);
-    static_cast<void>(for_each_head([&](std::string_view key, const detail::kv_ssd::record_head& head) {
-      if (head.space == space) visit(std::string(key), std::size_t{head.value_bytes});
-    }));
+    for_each_head(
+        [&](std::string_view key, const detail::kv_ssd::record_head& head) {
+          if (head.space == space) visit(std::string(key), std::size_t{head.value_bytes});
+        },
+        [](std::uint64_t, place_word, const record_view&) {});
   }
   // How many are open.
   [[nodiscard]] unsigned open_iterators() const noexcept { return iterators_.load(std::memory_order_acquire); }
@@ -374,15 +378,27 @@ class kv_device {
     const auto there = pairs_.find(space, key, base, *through, false);
     if (!there.is_there()) return std::nullopt;
     if (!there.is_damaged) return kv_size{key.size() + there.head.value_bytes, key.size() + there.head.value_bytes};
-    const std::uint64_t least = std::uint64_t{there.at.place.units() - 1} * core_.sizes.unit_bytes + 1;
-    const std::uint64_t most = std::uint64_t{there.at.place.units()} * core_.sizes.unit_bytes;
-    constexpr std::uint64_t head = sizeof(detail::kv_ssd::record_head);
-    return kv_size{std::max(least, head + key.size()) - head, std::max(most, head + key.size()) - head};
+    const std::uint64_t units = core_.units_of(there.at.place);
+    const std::uint64_t least = units == 0 ? 0 : (units - 1) * core_.sizes.unit_bytes + 1;
+    const std::uint64_t head_and_key = sizeof(detail::kv_ssd::record_head) + key.size();
+    return kv_size{key.size() + std::max(least, head_and_key) - head_and_key,
+                   std::max<std::uint64_t>(key.size(), most_bytes_of(there.at.place))};
   }
 
-  // Deletes all pairs of a key space, damaged ones too, and its pages. Returns how many it has found damaged: of these,
-  // records that neither name their key nor are listed stay until the next `rebuild`. Throws pmlab::error: the flash
-  // failed; some pairs may be left, and another call goes on. REQUIRES: no other operation on the key space.
+  // Calls visit(key) once for each key of a prefix that is there: also if its record is damaged, or the page that lists
+  // it, or both. `visit` may change the device. Returns what was damaged; of the records without a name, some may be of
+  // other prefixes whose pages are damaged. Reads what for_each_key reads; where a page is damaged, also the heads of
+  // all records, and all pages. Memory: the damaged keys, and a word for each record then. Keys that are put meanwhile
+  // may be met or not. Throws pmlab::error: the flash failed; and what `visit` throws.
+  template <class Visit>
+  kv_damage for_each_key_there(kv_prefix prefix, std::uint8_t space, Visit&& visit) {
+    return walk_over_all(prefix, space, visit).found;
+  }
+
+  // Deletes all pairs of a key space, damaged ones too, and its pages. Returns how many it has found damaged. A damaged
+  // record that does not name its key, and that only damaged pages listed, goes too, unless a page of another key space
+  // may have listed it: one that is damaged now, or was when `repair` met damaged records. Throws pmlab::error: the
+  // flash failed; some pairs may be left, and another call goes on. REQUIRES: no other operation on the key space.
   std::uint64_t erase_space(std::uint8_t space) {
     std::exception_ptr failure;
     const auto erase_it = [&](const std::string& key) {
@@ -392,10 +408,10 @@ class kv_device {
         failure = std::current_exception();  // it keeps no other one
       }
     };
-    const kv_skipped skipped = for_each_key({}, space, erase_it);
-    for (const std::string& key : skipped.keys) erase_it(key);
-    if (skipped.pages != 0) for_each_record(space, [&](const std::string& key, std::size_t) { erase_it(key); });
+    const everything all = walk_over_all({}, space, erase_it);
     if (failure) std::rethrow_exception(failure);
+    if (!all.may_be_of_others)
+      for (const std::uint64_t slot : all.unnamed) erase_damaged(slot);
     const lease through(core_.all_ports);
     const std::uint64_t last = std::uint64_t{space} << 32 | 0xffffffff;
     std::array<indexes::entry, 1> bucket{};
@@ -404,19 +420,26 @@ class kv_device {
       if (bucket[0].key == last) break;
       next = bucket[0].key + 1;
     }
-    return skipped.keys.size() + skipped.pages;
+    return all.found.keys + all.found.pages;
   }
 
-  // Writes damaged pages of keys again, from the heads of all records. Reads these heads and all pages: an opening does
-  // without. Beside any other operation. Throws pmlab::error: the flash failed. Memory: as for_each_record, and the
-  // keys that the pages have listed.
+  // Writes damaged pages of keys again, from the heads of all records. Damaged records that do not name their keys are
+  // on no page then, until these are put again or erased. Reads these heads and all pages: an opening does without.
+  // Beside any other operation. Throws pmlab::error: the flash failed. Memory: as for_each_record, and the keys that
+  // the pages have listed.
   kv_repaired repair() {
     kv_repaired result;
-    std::map<std::pair<std::uint64_t, std::uint32_t>, std::vector<std::string>> lost = damaged_pages();
-    result.damaged = for_each_head([&](std::string_view key, const detail::kv_ssd::record_head& head) {
-      const auto of = lost.find({detail::kv_ssd::bucket_of(head.space, key), head.page});
-      if (of != lost.end()) of->second.emplace_back(key);
-    });
+    page_lists lost = damaged_pages();
+    for_each_head(
+        [&](std::string_view key, const detail::kv_ssd::record_head& head) {
+          const auto of = lost.find({detail::kv_ssd::bucket_of(head.space, key), head.page});
+          if (of != lost.end()) of->second.emplace_back(key);
+        },
+        [&](std::uint64_t, place_word, const record_view&) { ++result.damaged; });
+    if (!lost.empty() && result.damaged != 0) {
+      root_.notes.fetch_or(detail::kv_ssd::has_unlisted_records, std::memory_order_acq_rel);
+      media::persist(core_.medium, root_.notes);  // before a page is without a record that it has listed
+    }
     for (const auto& [page, keys] : lost) {
       reservation room(core_.buffer);
       if (!reserve(room, {buckets_.most_lines()})) {
@@ -779,20 +802,15 @@ class kv_device {
 
   // ---- all records
 
-  // Calls visit(key, head) for each record of a pair, in no order and without a lock. Returns how many are damaged.
-  template <class Visit>
-  std::uint64_t for_each_head(Visit&& visit) {
+  // Calls visit(key, head) for each record of a pair whose head is whole, and visit_damaged(slot, place, record) for
+  // the others: in no order and without a lock. One that is there throughout is met once, or twice if its slot changes;
+  // one that is put or erased meanwhile is met or not.
+  template <class Visit, class VisitDamaged>
+  void for_each_head(Visit&& visit, VisitDamaged&& visit_damaged) {
     std::vector<std::uint64_t> all;
-    {
-      // No word changes meanwhile. In the order in which others take two of them.
-      std::vector<std::shared_lock<std::shared_mutex>> locks;
-      locks.reserve(core_.managers.size());
-      for (auto& manager : core_.managers) locks.emplace_back(manager.mutex);
-      core_.index.for_each([&](std::uint64_t slot, place_word /*place*/) {
-        if ((slot & detail::kv_ssd::bucket_bit) == 0) all.push_back(slot);
-      });
-    }
-    std::uint64_t damaged = 0;
+    core_.index.for_each_slot_beside_writers([&](std::uint64_t slot) {
+      if ((slot & detail::kv_ssd::bucket_bit) == 0) all.push_back(slot);
+    });
     const lease through(core_.all_ports);
     for (const std::uint64_t slot : all) {
       const std::uint64_t base = detail::kv_ssd::base_of_slot(slot);
@@ -804,7 +822,7 @@ class kv_device {
         if (!place) continue;
         const auto [record, is_whole] = core_.look(*place, base, *through, false);
         if (!is_whole) {
-          ++damaged;
+          visit_damaged(slot, *place, record);
           continue;
         }
         key = record.key();
@@ -812,23 +830,108 @@ class kv_device {
       }
       visit(std::string_view(key), head);
     }
-    return damaged;
   }
-  // Pages of keys that cannot be read, each with an empty list.
-  [[nodiscard]] std::map<std::pair<std::uint64_t, std::uint32_t>, std::vector<std::string>> damaged_pages() {
-    std::map<std::pair<std::uint64_t, std::uint32_t>, std::vector<std::string>> result;
+
+  // Pages of keys, by bucket and number, each with a list of keys.
+  using page_lists = std::map<std::pair<std::uint64_t, std::uint32_t>, std::vector<std::string>>;
+  // Calls visit(bucket, page, its content) for each page of keys; std::nullopt: it cannot be read.
+  template <class Visit>
+  void for_each_page(Visit&& visit) {
     const lease through(core_.all_ports);
     std::array<indexes::entry, 1> bucket{};
     for (std::uint64_t next = 0; buckets_.scan(next, bucket) != 0; next = bucket[0].key + 1) {
       const auto pages = buckets_.find(bucket[0].key);
       if (!pages) continue;
-      for (std::uint32_t page = pages->oldest; page <= pages->newest; ++page) try {
-          static_cast<void>(buckets_.page(bucket[0].key, page, *through));
-        } catch (const kv_damaged&) {
-          result.try_emplace({bucket[0].key, page});
-        }
+      for (std::uint32_t page = pages->oldest; page <= pages->newest; ++page)
+        visit(bucket[0].key, page, buckets_.page_if_readable(bucket[0].key, page, *through));
     }
+  }
+  // Those that cannot be read, each with an empty list.
+  [[nodiscard]] page_lists damaged_pages() {
+    page_lists result;
+    for_each_page([&](std::uint64_t bucket, std::uint32_t page, const std::optional<std::string>& content) {
+      if (!content) result.try_emplace({bucket, page});
+    });
     return result;
+  }
+
+  struct everything {
+    kv_damage found{};
+    std::vector<std::uint64_t> unnamed{};  // slots of the records without a name
+    bool may_be_of_others = false;         // pages of other prefixes are damaged, or were
+  };
+  // As for_each_key_there.
+  template <class Visit>
+  [[nodiscard]] everything walk_over_all(kv_prefix prefix, std::uint8_t space, Visit&& visit) {
+    everything all;
+    kv_skipped skipped = for_each_key(prefix, space, visit);
+    // Two pages may list a damaged key, of which one is older than its record.
+    std::ranges::sort(skipped.keys);
+    skipped.keys.erase(std::unique(skipped.keys.begin(), skipped.keys.end()), skipped.keys.end());
+    all.found.keys = skipped.keys.size();
+    all.found.pages = skipped.pages;
+    // A record that no readable page lists is of one that cannot be read.
+    if (skipped.pages != 0) visit_unlisted(prefix, space, skipped.keys, all, visit);
+    for (const std::string& key : skipped.keys) visit(key);
+    return all;
+  }
+  // Visits the keys that only damaged pages list. `listed`: damaged keys that others list.
+  template <class Visit>
+  void visit_unlisted(kv_prefix prefix, std::uint8_t space, const std::vector<std::string>& listed, everything& all,
+                      Visit&& visit) {
+    const auto is_wanted = [&](std::uint8_t of, std::string_view key) { return of == space && prefix.has(key); };
+    const page_lists lost = damaged_pages();
+    all.may_be_of_others = (root_.notes.load(std::memory_order_acquire) & detail::kv_ssd::has_unlisted_records) != 0;
+    for (const auto& [page, ignored] : lost)
+      all.may_be_of_others |= page.first >> 32 != space || (page.first & prefix.mask) != prefix.pattern;
+    std::map<std::uint64_t, std::vector<std::pair<std::uint64_t, place_word>>> unnamed;  // slots, by their chains
+    std::vector<std::string> named;
+    for_each_head(
+        [&](std::string_view key, const detail::kv_ssd::record_head& head) {
+          if (is_wanted(head.space, key) && lost.contains({detail::kv_ssd::bucket_of(space, key), head.page}))
+            visit(std::string(key));
+        },
+        [&](std::uint64_t slot, place_word place, const record_view& record) {
+          const std::uint64_t base = detail::kv_ssd::base_of_slot(slot);
+          // A key of the right hash has no flipped bit.
+          if (!all_pairs::has_readable_key(record, base))
+            unnamed[base].emplace_back(slot, place);
+          else if (is_wanted(record.head().space, record.key()) &&
+                   !std::ranges::binary_search(listed, record.key(), std::less<>()))
+            named.emplace_back(record.key());
+        });
+    // A key that a page lists is the name of a record of its hash.
+    for_each_page([&](std::uint64_t bucket, std::uint32_t, const std::optional<std::string>& content) {
+      if (!content || unnamed.empty()) return;
+      all_buckets::for_each_key(*content, [&](std::string_view key) {
+        unnamed.erase(parts::base_of(static_cast<std::uint8_t>(bucket >> 32), key));
+      });
+    });
+    for (const auto& [base, slots] : unnamed)
+      for (const auto& [slot, place] : slots) {
+        all.unnamed.push_back(slot);
+        all.found.most_bytes += most_bytes_of(place);
+      }
+    all.found.records = all.unnamed.size();
+    all.found.keys += named.size();
+    for (const std::string& key : named) visit(key);
+  }
+  // The record of the slot goes, if it is damaged still.
+  void erase_damaged(std::uint64_t slot) {
+    const std::uint64_t base = detail::kv_ssd::base_of_slot(slot);
+    const lease through(core_.all_ports);
+    const std::scoped_lock lock(core_.lock_of(0, base));
+    const std::optional<place_word> place = core_.index.place_of(slot);
+    if (!place || core_.look(*place, base, *through, false).is_whole) return;
+    typename all_pairs::stored damaged;
+    damaged.at = {.found = true, .slot = slot, .place = *place};
+    pairs_.erase(damaged);
+  }
+  // Bytes of key and value that a damaged record has at most. A lost one has none: it takes no space.
+  [[nodiscard]] std::uint64_t most_bytes_of(place_word place) const noexcept {
+    const std::uint64_t units = core_.units_of(place);
+    return std::max<std::uint64_t>(units * core_.sizes.unit_bytes, sizeof(detail::kv_ssd::record_head)) -
+           sizeof(detail::kv_ssd::record_head);
   }
 
   // ---- what an operation of a queue reads before it begins
@@ -842,7 +945,7 @@ class kv_device {
     const std::shared_lock lock(core_.lock_of(space, base));
     const auto at = core_.index.find(base, [](place_word /*place*/) { return true; });
     is_there = at.found;
-    if (!at.found || at.place.is_in_ring()) return std::nullopt;
+    if (!at.found || at.place.is_in_ring() || !core_.can_be(at.place)) return std::nullopt;
     const std::uint64_t unit = at.place.address();
     return wanted{core_.sizes.byte_of(unit), core_.needed_of(at.place, whole), core_.flash.life_of(unit)};
   }
@@ -879,20 +982,25 @@ class kv_device {
   // a walk over the index. Returns the line with which the ring begins: the tail to be kept when the opening is one.
   [[nodiscard]] std::uint64_t recover(bool keeps_tail, std::uint64_t number) {
     core_.last_sequence.store(number << sequence_bits, std::memory_order_release);
-    const std::uint64_t tail = replay(core_, root_, core_.medium).run();
+    replay overwrites(core_, root_, core_.medium);
+    const std::uint64_t tail = overwrites.run();
     core_.buffer.start(tail, keeps_tail);
-    std::vector<std::pair<place_word, std::uint64_t>> buffered;  // and their slots
+    std::vector<buffered> in_buffer;
+    std::vector<std::uint64_t> lost;
     std::uint64_t used = 0;
     core_.index.recover([&](std::uint64_t slot, place_word place) {
-      if (!can_be(place)) damaged_index(slot);
-      used += place.units();
-      if (place.is_in_ring())
-        buffered.emplace_back(place, slot);
-      else
+      if (!core_.can_be(place)) {
+        lost.push_back(slot);
+      } else if (place.is_in_ring()) {
+        in_buffer.push_back({place, slot, lines_in_buffer(place, slot, !overwrites.has_found_any())});
+      } else {
+        used += place.units();
         core_.flash.add(place.address(), place.units());
+      }
     });
-    std::ranges::sort(buffered, {}, [](const auto& b) { return b.first.address(); });
-    for (const auto& [place, slot] : buffered) adopt(place, slot);
+    used += adopt(in_buffer, lost);
+    for (const std::uint64_t slot : lost) core_.index.lose(slot);
+    core_.counts.damaged.fetch_add(lost.size(), std::memory_order_relaxed);
     core_.buffer.begin();
     core_.flash.begin();
     core_.used_units.store(used, std::memory_order_release);
@@ -919,6 +1027,7 @@ class kv_device {
     core_.buffer.start(tail, keeps_tail);
     core_.buffer.begin();
     core_.flash.begin();
+    for (const std::uint32_t s : work.unreadable()) mover_.retire(s);
     lacks_superblock_.store(core_.flash.free_count() == 0, std::memory_order_release);
     // Until the memory is complete, another rebuilding finds each record that this one has found.
     auto left = work.without_page();
@@ -933,8 +1042,8 @@ class kv_device {
     result.relisted = work.without_page().size() - left.size();
     result.unlisted = left.size();
   }
-  // Puts a pair again, whose page is lost. False: no room; it is there, and no page lists it.
-  [[nodiscard]] bool relist(const std::string& key, std::uint8_t space) {
+  // Puts a pair again, whose page is lost. False: no room, or it cannot be read now; it is there, and no page lists it.
+  [[nodiscard]] bool relist(const std::string& key, std::uint8_t space) try {
     const std::uint64_t base = parts::base_of(space, key);
     const lease through(core_.all_ports);
     reservation room(core_.buffer);
@@ -947,32 +1056,60 @@ class kv_device {
     if (!page) return false;
     const typename all_pairs::draft d{.space = space, .key = key, .value = *value, .birth = 0, .page = *page};
     return pairs_.put(before, d, room.lines[0]);
+  } catch (const kv_damaged&) {
+    return false;
   }
 
-  [[nodiscard]] bool can_be(place_word place) const noexcept {
-    if (place.units() == 0) return false;
-    if (place.is_in_ring()) return place.address() < core_.sizes.ring_lines;
-    const std::uint64_t last = place.address() + place.units() - 1;
-    return last < std::uint64_t{core_.sizes.superblocks} * core_.sizes.units() &&
-           core_.flash.number_of(place.address()) == core_.flash.number_of(last);
-  }
-  [[noreturn]] void damaged_index(std::uint64_t slot) const {
-    throw error(
-        "the index of the key-value device in " + core_.medium.name() + " is damaged at slot " + std::to_string(slot),
-        "restore the pool and the flash from a copy");
-  }
-
-  void adopt(place_word place, std::uint64_t slot) {
+  // A slot whose word leads into the write buffer.
+  struct buffered {
+    place_word place;
+    std::uint64_t slot;
+    std::uint32_t lines;  // lines of its record; 0: the head is damaged, or is another one's
+  };
+  // `was_closed`: nothing was replayed, so no word is older than what lies in the buffer. Throws pmlab::error: the
+  // record is whole and of another slot, which is not in the index.
+  [[nodiscard]] std::uint32_t lines_in_buffer(place_word place, std::uint64_t slot, bool was_closed) {
     const std::size_t room = std::size_t{core_.sizes.ring_lines - place.address()} * media::cache_line_bytes;
     const record_view record({core_.buffer.at(place.address()), room});
     if (room < sizeof(detail::kv_ssd::record_head) || !record.has_whole_head(core_.seed) ||
-        bytes_of(record.head()) > room || core_.sizes.units_for(bytes_of(record.head())) != place.units() ||
-        parts::base_of(record.head().space, record.key()) != detail::kv_ssd::base_of_slot(slot) ||
-        !core_.buffer.adopt(place.address(), detail::kv_ssd::lines_for(bytes_of(record.head())),
-                            detail::kv_ssd::base_of_slot(slot)))
+        bytes_of(record.head()) > room)
+      return 0;
+    const std::uint64_t base = parts::base_of(record.head().space, record.key());
+    if (base == detail::kv_ssd::base_of_slot(slot) && core_.sizes.units_for(bytes_of(record.head())) == place.units())
+      return detail::kv_ssd::lines_for(bytes_of(record.head()));
+    if (was_closed && !core_.index.place_of(base | record.head().slot))
       throw error("the write buffer of the key-value device in " + core_.medium.name() + " is damaged at line " +
                       std::to_string(place.address()) + ", or the index at slot " + std::to_string(slot),
                   "restore the pool and the flash from a copy");
+    return 0;
+  }
+  // Finds the records of the write buffer, and returns their units. One with a damaged head has the lines up to the
+  // next one, as far as its word says; it stays where it is, and costs its key. A word that leads into another record,
+  // or between two, has none: `lost` gets its slot.
+  [[nodiscard]] std::uint64_t adopt(std::vector<buffered>& all, std::vector<std::uint64_t>& lost) {
+    std::ranges::sort(all, {}, [](const buffered& b) { return std::pair(b.place.address(), b.lines == 0); });
+    std::uint64_t units = 0;
+    std::uint64_t end = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::uint64_t line = all[i].place.address();
+      std::uint64_t lines = all[i].lines;
+      if (lines == 0) {
+        const std::uint64_t next = i + 1 < all.size() ? all[i + 1].place.address() : core_.sizes.ring_lines;
+        const std::size_t most = std::size_t{all[i].place.units()} * core_.sizes.unit_bytes;
+        lines = std::min<std::uint64_t>(next - line, detail::kv_ssd::lines_for(most));
+      }
+      const bool is_there =
+          lines != 0 && line >= end && core_.sizes.units_for(lines * media::cache_line_bytes) == all[i].place.units() &&
+          core_.buffer.adopt(line, static_cast<std::uint32_t>(lines), detail::kv_ssd::base_of_slot(all[i].slot));
+      if (!is_there) {
+        lost.push_back(all[i].slot);
+        continue;
+      }
+      if (all[i].lines == 0) core_.counts.damaged.fetch_add(1, std::memory_order_relaxed);
+      end = line + lines;
+      units += all[i].place.units();
+    }
+    return units;
   }
 
   detail::kv_ssd::state& root_;
@@ -994,18 +1131,18 @@ indexes::check_report kv_device<Medium, Device, Hash>::check() {
   std::vector<std::uint64_t> valid(core_.flash.count());
   std::unordered_set<std::uint64_t> places;
   std::uint64_t used = 0;
-  std::uint64_t buffered = 0;
+  std::uint64_t in_buffer = 0;
   report.entries = 0;
   std::vector<std::pair<std::uint64_t, place_word>> all;
   core_.index.for_each([&](std::uint64_t slot, place_word place) { all.emplace_back(slot, place); });
   for (const auto& [slot, place] : all) {
     const std::string owner = "slot " + std::to_string(slot);
-    used += place.units();
-    if (!can_be(place)) {
-      report.add(owner + " leads to no possible place");
+    if (!core_.can_be(place)) {
+      report.add(owner + " leads to no possible place: its record is damaged");
       continue;
     }
-    buffered += place.is_in_ring() ? 1 : 0;
+    used += place.units();
+    in_buffer += place.is_in_ring() ? 1 : 0;
     if (!place.is_in_ring()) valid[core_.flash.number_of(place.address())] += place.units();
     if (!places.insert(2 * place.address() + (place.is_in_ring() ? 1 : 0)).second)
       report.add(owner + " leads to a record that another slot leads to (V3)");
@@ -1034,9 +1171,9 @@ indexes::check_report kv_device<Medium, Device, Hash>::check() {
     report.add(std::to_string(left.promised) + " lines of the write buffer are promised to no operation (V10)");
   if (left.unfinished != 0)
     report.add(std::to_string(left.unfinished) + " records of the write buffer belong to no operation (V10)");
-  if (left.records != buffered)
+  if (left.records != in_buffer)
     report.add("the write buffer keeps " + std::to_string(left.records) + " records, and the index leads to " +
-               std::to_string(buffered) + " in it (V10)");
+               std::to_string(in_buffer) + " in it (V10)");
   // Lines before it are used again: a crash would replay what lies between the two.
   if (left.kept_tail != 0 && !replay(core_, root_, core_.medium).has_tail(left.kept_tail))
     report.add("the write buffer relies on another tail than the medium has (L1)");

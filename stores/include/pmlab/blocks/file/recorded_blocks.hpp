@@ -3,8 +3,8 @@
 
 #include <pmlab/blocks/buffer.hpp>
 #include <pmlab/blocks/device.hpp>
+#include <pmlab/blocks/store_mark.hpp>
 
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -14,18 +14,6 @@
 #include <unistd.h>
 
 namespace pmlab::blocks {
-
-// How the header of a store begins, and where it has the bytes of a block, as a word.
-struct store_mark {
-  std::array<char, 8> magic{};     // its first bytes
-  std::size_t block_bytes_at = 0;  // offset of the word
-};
-// The stores of the library.
-inline constexpr std::array<store_mark, 3> store_marks{{
-    {{'P', 'M', 'L', 'C', 'H', 'U', 'N', 'K'}, 32},
-    {{'P', 'M', 'L', 'K', 'V', 'S', 'S', 'D'}, 32},
-    {{'P', 'M', 'L', 'T', 'I', 'E', 'R', 'D'}, 40},
-}};
 
 // std::nullopt: the file has no store, or its header has no possible size. The store checks its header itself.
 [[nodiscard]] inline std::optional<std::uint32_t> block_bytes_of_store(int file) {

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <pmlab/base/hash.hpp>
+#include <pmlab/blocks/store_mark.hpp>
 #include <pmlab/media/lines.hpp>
 #include <pmlab/media/pointer.hpp>
 
@@ -56,8 +57,8 @@ inline constexpr std::uint32_t laps = 255;  // 1 to 255; 0: the slot was never u
   return static_cast<std::uint32_t>(key >> 40);
 }
 
-// The block of the drive that is so many behind another one. A damaged place leads beyond the drive: never round the end
-// of the number to its first blocks, and to no word with a meaning.
+// The block of the drive that is so many behind another one. A damaged place leads beyond the drive: never round the
+// end of the number to its first blocks, and to no word with a meaning.
 [[nodiscard]] constexpr std::uint32_t block_behind(std::uint32_t first, std::uint32_t count) noexcept {
   return first < nowhere - count ? first + count : nowhere;
 }
@@ -196,7 +197,7 @@ struct alignas(media::cache_line_bytes) superblock {
 
 // The header in block 0 of the drive.
 struct drive_header {
-  static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'C', 'H', 'U', 'N', 'K'};
+  static constexpr std::array<char, 8> right_magic = blocks::chunk_store_mark.magic;
   static constexpr std::uint64_t current_version = 1;     // its records are in a pool
   static constexpr std::uint64_t version_with_pairs = 3;  // on a key-value device; 2: on the drive itself
 
@@ -209,5 +210,6 @@ struct drive_header {
   std::uint64_t checksum = 0;  // checksum of all before
 };
 static_assert(sizeof(drive_header) == 64 && std::is_trivially_copyable_v<drive_header>);
+static_assert(offsetof(drive_header, block_bytes) == blocks::chunk_store_mark.block_bytes_at);
 
 }  // namespace pmlab::stores::detail::chunk_store

@@ -148,7 +148,7 @@ class recovery {
     return right.load();
   }
 
-  // Blocks that the drive does not have are nobody's: they cost the chunk whose damaged record names them, and no other.
+  // Blocks that the drive does not have cost the chunk whose damaged record names them, and no other.
   [[nodiscard]] bool mark_blocks_of(record& r, used_blocks& used) {
     if (chunk::is_plain(store().shape, r)) {
       const std::uint64_t base = chunk::base_of(r);

@@ -189,6 +189,12 @@ class buckets {
     const std::scoped_lock lock(lock_of(bucket));
     return read_page(bucket, number, through);
   }
+  // The same. std::nullopt: it is damaged.
+  [[nodiscard]] std::optional<std::string> page_if_readable(std::uint64_t bucket, std::uint32_t number,
+                                                            port<Device>& through) {
+    const std::scoped_lock lock(lock_of(bucket));
+    return readable_page(bucket, number, through);
+  }
   // Calls visit(key) for each.
   template <class Visit>
   static void for_each_key(const std::string& page, Visit&& visit) {

@@ -169,6 +169,14 @@ class chains {
     static_cast<void>(set(slot, place_word(*w).has_follower() ? place.with_follower() : place));
   }
 
+  // Opening: the slot's key has lost its record. Durable on return. REQUIRES: the local tables are empty.
+  void lose(std::uint64_t slot) {
+    const std::optional<std::uint64_t> w = index_.find(slot);
+    if (!w || place_word(*w).is_gone() || place_word(*w).is_lost()) return;
+    static_cast<void>(
+        set(slot, place_word(*w).has_follower() ? place_word::lost().with_follower() : place_word::lost()));
+  }
+
   // Closing: the global index leads to all that the local tables lead to. Durable on return. False: a slot has no word.
   // REQUIRES: no other operation.
   [[nodiscard]] bool settle() {
@@ -213,8 +221,14 @@ class chains {
       if (!place.is_gone()) visit(slot, place);
     });
   }
-  // Opening: the same, with empty local tables, and removes words without a record that lead nowhere. A crash between
-  // `can_add` and `put` has left them.
+  // Calls visit(slot) for each slot with a word, beside writers: those that are there throughout, and some of the
+  // others.
+  template <class Visit>
+  void for_each_slot_beside_writers(Visit&& visit) {
+    index_.for_each_beside_writers([&](std::uint64_t slot, std::uint64_t) { visit(slot); });
+  }
+  // Opening: as for_each, with empty local tables, and removes words without a record that lead nowhere. A crash
+  // between `can_add` and `put` has left them.
   template <class Visit>
   void recover(Visit&& visit) {
     std::vector<std::uint64_t> gone;

@@ -37,13 +37,14 @@ class copies {
  public:
   explicit copies(Core& of) : core_(of) {}
 
-  // Reads all of the flash. Throws pmlab::error: it failed.
+  // Reads all of the flash that can be read. Throws pmlab::error: it failed as a whole.
   template <class Port>
   void read(Port& through) {
     for (std::uint32_t s = 0; s < core_.flash.count(); ++s) {
       if (!core_.flash.is_closed(s)) continue;
       const std::uint64_t first = std::uint64_t{s} * core_.sizes.units();
-      const auto content = through.read(core_.sizes.byte_of(first), core_.sizes.superblock_bytes);
+      bool has_all = true;
+      const auto content = through.read_readable(core_.sizes.byte_of(first), core_.sizes.superblock_bytes, has_all);
       core_.for_each_record(content, first, [&](place_word at, std::span<const std::byte> bytes) {
         if (record_view(bytes).has_whole_value(core_.seed)) add(at, record_view(bytes));
         return true;

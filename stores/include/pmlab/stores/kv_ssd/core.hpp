@@ -148,10 +148,21 @@ struct core {
                                   : "erase the key, or put it again from a copy");
   }
   [[noreturn]] void damaged(place_word at, const std::string& of, const char* remedy) const {
-    throw kv_damaged("the record at " + std::string(at.is_in_ring() ? "line " : "unit ") +
-                         std::to_string(at.address()) + " of device " + device.name() + ", of " + of + ", is damaged",
-                     remedy);
+    const std::string place =
+        at.is_lost() ? "" : std::string(at.is_in_ring() ? " at line " : " at unit ") + std::to_string(at.address());
+    throw kv_damaged("the record" + place + " of device " + device.name() + ", of " + of + ", is damaged", remedy);
   }
+
+  // The ring or the flash has this place. A word that is damaged, or lost, leads to none.
+  [[nodiscard]] bool can_be(place_word at) const noexcept {
+    if (at.units() == 0) return false;
+    if (at.is_in_ring()) return at.address() < sizes.ring_lines;
+    const std::uint64_t last = at.address() + at.units() - 1;
+    return last < std::uint64_t{sizes.superblocks} * sizes.units() &&
+           flash.number_of(at.address()) == flash.number_of(last);
+  }
+  // Units that the record of a word is counted with.
+  [[nodiscard]] std::uint32_t units_of(place_word at) const noexcept { return can_be(at) ? at.units() : 0; }
 
   // Bytes that `load` reads of a record on flash.
   [[nodiscard]] std::size_t needed_of(place_word at, bool whole) const noexcept {
@@ -193,16 +204,20 @@ struct core {
     if (!there.is_whole) damaged(at, base);
     return there.record;
   }
-  // The same, of a record that may be damaged.
+  // The same, of a record that may be damaged: also one that the flash cannot read, or whose place cannot be.
   [[nodiscard]] seen look(place_word at, std::uint64_t base, port<Device>& through, bool whole) {
-    std::span<const std::byte> bytes;
+    static constexpr std::array<std::byte, sizeof(record_head)> nothing{};
+    std::span<const std::byte> bytes = nothing;
     const std::size_t room = std::size_t{at.units()} * sizes.unit_bytes;
-    if (at.is_in_ring()) {
+    if (!can_be(at)) {
+      // Nothing is read.
+    } else if (at.is_in_ring()) {
       bytes = {buffer.at(at.address()),
                std::min<std::size_t>(room, (sizes.ring_lines - at.address()) * media::cache_line_bytes)};
       medium.annotate_read(bytes.data(), std::min(bytes.size(), sizeof(record_head) + most_key_bytes));
     } else {
-      bytes = through.read(sizes.byte_of(at.address()), needed_of(at, whole), flash.life_of(at.address()));
+      bytes = through.read(sizes.byte_of(at.address()), needed_of(at, whole), flash.life_of(at.address()))
+                  .value_or(nothing);
     }
     const record_view record(bytes);
     const bool is_whole = record.has_whole_head(seed) && sizes.units_for(bytes_of(record.head())) == at.units() &&

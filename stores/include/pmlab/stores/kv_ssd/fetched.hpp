@@ -39,6 +39,7 @@ class fetched {
     wanted of{};
     blocks::buffer blocks{};
     std::size_t offset = 0;
+    bool is_unreadable = false;  // its read failed
 
     [[nodiscard]] std::span<const std::byte> content() const noexcept {
       return std::span<const std::byte>(blocks.bytes()).subspan(offset, of.bytes);
@@ -59,10 +60,13 @@ class fetched {
     if (count_ == pieces_.size()) pieces_.emplace_back();
     piece& made = pieces_[count_++];
     made.of = w;
+    made.is_unreadable = false;
     made.offset = range.offset;
     if (made.blocks.size() < range.bytes) made.blocks = blocks::buffer(range.bytes);
     return made;
   }
+  // The read of the last piece failed.
+  void fail_last() noexcept { pieces_[count_ - 1].is_unreadable = true; }
   void clear() noexcept { count_ = 0; }
   // They are bytes of a piece, and stay as they are until `clear`.
   [[nodiscard]] bool has(std::span<const std::byte> bytes) const noexcept {

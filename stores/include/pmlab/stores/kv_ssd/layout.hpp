@@ -8,6 +8,7 @@
 #pragma once
 
 #include <pmlab/base/checksum.hpp>
+#include <pmlab/blocks/store_mark.hpp>
 #include <pmlab/media/lines.hpp>
 
 #include <array>
@@ -128,10 +129,14 @@ class place_word {
   [[nodiscard]] bool is_in_ring() const noexcept { return (word_ & ring_bit) != 0; }
   // No record: a key was deleted whose slot has followers.
   [[nodiscard]] bool is_gone() const noexcept { return (word_ & gone_bit) != 0; }
+  // The key of its slot has a record, and nothing is known of its place: opening has found the word or the record
+  // damaged. The key counts as damaged.
+  [[nodiscard]] bool is_lost() const noexcept { return !is_gone() && units() == 0; }
   // Another key with the same hash may be in the next slot.
   [[nodiscard]] bool has_follower() const noexcept { return (word_ & follower_bit) != 0; }
 
   [[nodiscard]] place_word with_follower() const noexcept { return place_word(word_ | follower_bit); }
+  [[nodiscard]] static place_word lost() noexcept { return place_word(ring_bit); }
   [[nodiscard]] static place_word gone_with_follower() noexcept { return place_word(gone_bit | follower_bit); }
   // Lead to the same record.
   [[nodiscard]] bool is_same_place(place_word other) const noexcept {
@@ -167,6 +172,7 @@ inline constexpr std::uint64_t guarded = 4;  // ready, and the moment of the fla
 // In `notes` of the root object. No single bit that flips hides the keys in outlying slots.
 enum device_note : std::uint64_t {
   has_short_keys = 1,                             // NVMe's
+  has_unlisted_records = 2,                       // damaged ones without a name may be on no page: it was repaired
   has_outlying_slots = std::uint64_t{0xff} << 8,  // the index may have keys in outlying slots (chains.hpp)
 };
 
@@ -216,7 +222,7 @@ static_assert(sizeof(state) == 128);  // as in pools of earlier releases
 
 // In the first block of the flash. Version 1 has no moment behind it.
 struct flash_header {
-  static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'K', 'V', 'S', 'S', 'D'};
+  static constexpr std::array<char, 8> right_magic = blocks::kv_ssd_mark.magic;
   static constexpr std::uint64_t first_version = 1;
   static constexpr std::uint64_t current_version = 2;
 
@@ -230,6 +236,7 @@ struct flash_header {
   std::uint64_t checksum = 0;  // checksum of all before
 };
 static_assert(sizeof(flash_header) == 72 && std::is_trivially_copyable_v<flash_header>);
+static_assert(offsetof(flash_header, block_bytes) == blocks::kv_ssd_mark.block_bytes_at);
 
 // Behind the header, and changed by each opening: both are in the first 512 bytes, which a crash keeps whole.
 struct flash_moment {

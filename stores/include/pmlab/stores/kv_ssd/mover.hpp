@@ -24,7 +24,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -108,7 +107,9 @@ class mover {
     for (const item& i : found.of(*number)) rename(i);
     const std::uint64_t first = std::uint64_t{*number} * core_.sizes.units();
     std::uint64_t needed = 0;
-    const std::span<const std::byte> content = port_.read(core_.sizes.byte_of(first), core_.sizes.superblock_bytes);
+    bool has_all = true;
+    const std::span<const std::byte> content =
+        port_.read_readable(core_.sizes.byte_of(first), core_.sizes.superblock_bytes, has_all);
     const auto for_each_live = [&](auto&& visit) {
       return core_.for_each_record(content, first, [&](place_word at, std::span<const std::byte> bytes) {
         return !is_live(item_of(at, bytes)) || visit(bytes);
@@ -131,6 +132,13 @@ class mover {
     const std::scoped_lock lock(mutex_);
     keeps_all_ = keeps;
     no_room_at_ = not_empty_at_ = ~std::uint64_t{0};
+  }
+
+  // A record in it cannot be read: it is not used again before the device is opened the next time. REQUIRES: no other
+  // operation, or the lock.
+  void retire(std::uint32_t number) {
+    core_.flash.retire(number);
+    core_.lost_units.fetch_add(core_.sizes.units() - core_.flash.valid(number), std::memory_order_relaxed);
   }
 
  private:
@@ -269,7 +277,7 @@ class mover {
     const std::uint64_t used = core_.used_units.load(std::memory_order_acquire);
     if (core_.flash.free_count() < 2 && used >= no_room_at_) return false;
     no_room_at_ = ~std::uint64_t{0};
-    unreadable_ = nullptr;  // an earlier one is not why this one finds no room
+    unreadable_ = 0;  // an earlier one is not why this one finds no room
     for (std::uint32_t passes = 0; core_.flash.free_count() < 2; ++passes) {
       if (passes <= 2 * core_.flash.count() && collect()) continue;
       // Superblocks may wait for the moved records to fill one, though no more of them will come.
@@ -277,7 +285,10 @@ class mover {
       write(flash_stream::moved);
       if (core_.flash.free_count() > free) continue;
       // Superblocks that cannot be read are the cause, if there are any.
-      if (unreadable_) std::rethrow_exception(std::exchange(unreadable_, nullptr));
+      if (unreadable_ != 0)
+        throw error("device " + core_.device.name() + " has no room, and cannot read blocks of " +
+                        std::to_string(unreadable_) + " superblocks, whose records cannot be moved",
+                    "check the drive; erase keys, or open the device again when it is well");
       no_room_at_ = used;  // until keys are deleted
       return false;
     }
@@ -291,17 +302,11 @@ class mover {
     if (!victim) return false;
     const std::uint64_t first = std::uint64_t{*victim} * core_.sizes.units();
     if (core_.flash.valid(*victim) != 0) {
-      const std::size_t bytes = core_.sizes.superblock_bytes;
       // The port's buffer is used again by nothing until the end: writes have their own.
-      std::span<const std::byte> content;
-      try {
-        content = port_.read(core_.sizes.byte_of(first), bytes);
-      } catch (const error&) {
-        unreadable_ = std::current_exception();
-        retire(*victim);
-        return true;  // another one is the next victim
-      }
-      if (!move_records_of(content, first)) return false;
+      bool has_all = true;
+      const auto content = port_.read_readable(core_.sizes.byte_of(first), core_.sizes.superblock_bytes, has_all);
+      if (!has_all) ++unreadable_;
+      if (!move_records_of(content, first, has_all)) return false;
     }
     core_.flash.set_aside(*victim);
     emptied_.push_back(*victim);
@@ -309,11 +314,12 @@ class mover {
     return true;
   }
 
-  // Moves the live records of a superblock that begins at unit `first`. False: there is no room.
-  [[nodiscard]] bool move_records_of(std::span<const std::byte> content, std::uint64_t first) {
+  // Moves the live records of a superblock that begins at unit `first`. Without `has_all`, those that may have bytes
+  // which cannot be read stay: a later opening may read them. False: there is no room.
+  [[nodiscard]] bool move_records_of(std::span<const std::byte> content, std::uint64_t first, bool has_all) {
     return core_.for_each_record(content, first, [&](place_word at, std::span<const std::byte> bytes) {
       const item i = item_of(at, bytes);
-      if (!is_live(i)) return true;
+      if (!is_live(i) || (!has_all && !record_view(bytes).has_whole_value(core_.seed))) return true;
       if (!place(flash_stream::moved, bytes, i)) return false;
       if (i.space == bucket_space) suspect_keys_of(record_view(bytes));
       return true;
@@ -353,11 +359,6 @@ class mover {
     }
     emptied_.clear();
   }
-  // A live record in it cannot be read: it is not used again before the device is opened the next time.
-  void retire(std::uint32_t number) {
-    core_.flash.retire(number);
-    core_.lost_units.fetch_add(core_.sizes.units() - core_.flash.valid(number), std::memory_order_relaxed);
-  }
   // The records that were moved out of them are not on flash elsewhere.
   void keep_emptied() {
     for (const std::uint32_t number : emptied_) core_.flash.close(number);
@@ -380,7 +381,7 @@ class mover {
   std::array<batch, flash_streams> batches_;
   std::vector<std::uint32_t> emptied_;  // superblocks whose live records are in the batch of moved ones, or on flash
   bool keeps_all_ = false;
-  std::exception_ptr unreadable_{};                 // error of a superblock that make_room could not read
+  std::uint32_t unreadable_ = 0;                    // superblocks that make_room could not read as a whole
   std::uint64_t no_room_at_ = ~std::uint64_t{0};    // used units when no room could be made
   std::uint64_t not_empty_at_ = ~std::uint64_t{0};  // used units when no superblock could be emptied
   std::vector<std::uint32_t> moved_;                // lines of records that the index leads to on flash now

@@ -254,7 +254,7 @@ class opening {
   }
 
   [[nodiscard]] static bool are_possible_notes(std::uint64_t notes) noexcept {
-    const std::uint64_t others = notes & ~std::uint64_t{has_short_keys};
+    const std::uint64_t others = notes & ~(std::uint64_t{has_short_keys} | has_unlisted_records);
     return others == 0 || others == has_outlying_slots;
   }
 

@@ -78,7 +78,16 @@ struct kv_skipped {
   [[nodiscard]] bool any() const noexcept { return pages != 0 || !keys.empty(); }
 };
 
-// The bytes of a pair, key and value. Only the units of a damaged record are known.
+// What a walk over all keys of a prefix has met of damage.
+struct kv_damage {
+  std::uint64_t keys = 0;        // keys that it visited, and whose records are damaged
+  std::uint64_t pages = 0;       // damaged pages of keys
+  std::uint64_t records = 0;     // damaged records that do not name their key, and that only these pages listed
+  std::uint64_t most_bytes = 0;  // keys and values of these at most
+};
+
+// The bytes of a pair, key and value. Only the units of a damaged record are known; of one that is lost, nothing is
+// there but the key.
 struct kv_size {
   std::uint64_t least = 0;  // it has no fewer
   std::uint64_t most = 0;   // and no more: the same, if the record can be read
@@ -100,6 +109,9 @@ struct kv_rebuilt {
   std::uint64_t deleted = 0;  // keys that are known to be deleted
   std::uint64_t damaged =
       0;  // records with a whole head and a damaged value: their keys have an older value, or are gone
+  // Superblocks with blocks that cannot be read; records there are missed. They are not used before the next opening:
+  // a rebuilding when the drive is well again finds more.
+  std::uint64_t unreadable = 0;
   std::uint64_t relisted = 0;  // keys that were put again, as no page listed them
   // Such keys for which there was no room: iterators do not return them, and another rebuilding may take them for
   // deleted keys. To list one, erase others, then erase it and put it again.
@@ -121,7 +133,7 @@ struct kv_stats {
   std::uint64_t written_buckets = 0;  // bytes written for bucket pages
   std::uint64_t collected = 0;        // superblocks
   std::uint64_t unlisted = 0;       // keys that pages listed though they were deleted, and that were removed from there
-  std::uint64_t damaged = 0;        // searches that met a damaged record; `check` names each
+  std::uint64_t damaged = 0;        // searches that met a damaged record, and what opening found; `check` names each
   std::uint64_t index_reads = 0;    // searches in the global index
   std::uint64_t index_changes = 0;  // changes of its words
   std::uint64_t deferred = 0;       // overwrites that changed a local table instead

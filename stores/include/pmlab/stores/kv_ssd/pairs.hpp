@@ -92,7 +92,7 @@ class pairs {
   }
   void refund(const stored& before, std::uint32_t units) {
     core_.index.release(before.at);
-    const std::uint32_t old = before.is_there() ? before.at.place.units() : 0;
+    const std::uint32_t old = before.is_there() ? core_.units_of(before.at.place) : 0;
     if (units > old) core_.used_units.fetch_sub(units - old, std::memory_order_acq_rel);
   }
 
@@ -122,8 +122,8 @@ class pairs {
     core_.buffer.commit(line, base_of_slot(before.at.slot));
     if (before.is_there()) {
       give_up(before.at.place);
-      if (before.at.place.units() > units)
-        core_.used_units.fetch_sub(before.at.place.units() - units, std::memory_order_acq_rel);
+      if (const std::uint32_t old = core_.units_of(before.at.place); old > units)
+        core_.used_units.fetch_sub(old - units, std::memory_order_acq_rel);
     }
     return true;
   }
@@ -132,17 +132,17 @@ class pairs {
   void erase(const stored& before) {
     core_.index.erase(before.at);
     give_up(before.at.place);
-    core_.used_units.fetch_sub(before.at.place.units(), std::memory_order_acq_rel);
+    core_.used_units.fetch_sub(core_.units_of(before.at.place), std::memory_order_acq_rel);
   }
 
- private:
   // A record whose head is damaged: a key of the right hash has no flipped bit, and is the record's.
   [[nodiscard]] static bool has_readable_key(const record_view& record, std::uint64_t base) noexcept {
     return record.may_have_key() && parts::base_of(record.head().space, record.key()) == base;
   }
 
+ private:
   [[nodiscard]] bool charge_units(const stored& before, std::uint32_t units) {
-    const std::uint32_t old = before.is_there() ? before.at.place.units() : 0;
+    const std::uint32_t old = before.is_there() ? core_.units_of(before.at.place) : 0;
     if (units <= old) return true;  // the rest is free when the record is there
     const std::uint64_t more = units - old;
     const std::uint64_t lost = core_.lost_units.load(std::memory_order_relaxed);
@@ -178,6 +178,7 @@ class pairs {
 
   // No word leads there any more, durably. (S3)
   void give_up(place_word place) {
+    if (!core_.can_be(place)) return;
     if (place.is_in_ring())
       core_.buffer.release(static_cast<std::uint32_t>(place.address()));
     else

@@ -6,10 +6,12 @@
 #include <pmlab/blocks/synchronous.hpp>
 #include <pmlab/stores/kv_ssd/fetched.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -21,18 +23,36 @@ class port {
  public:
   explicit port(Device& device) : block_bytes_(device.shape().block_bytes), device_(device) {}
 
-  // `bytes` bytes from byte `first` of the device: valid until the next call. Throws pmlab::error: the device failed.
-  [[nodiscard]] std::span<const std::byte> read(std::uint64_t first, std::size_t bytes) {
-    const block_range blocks(first, bytes, block_bytes_);
-    if (buffer_.size() < blocks.bytes) buffer_ = blocks::buffer(blocks.bytes);
-    device_.read(blocks.first, buffer_.bytes().first(blocks.bytes), blocks::stream::values);
-    return std::span<const std::byte>(buffer_.bytes()).subspan(blocks.offset, bytes);
-  }
-  // The same, of a superblock in its life `life`: bytes that a queue has read are not read again.
-  [[nodiscard]] std::span<const std::byte> read(std::uint64_t first, std::size_t bytes, std::uint64_t life) {
+  // `bytes` bytes from byte `first` of the device, of a superblock in its life `life`: valid until the next call. Bytes
+  // that a queue has read are not read again. std::nullopt: they cannot be read, which is damage as flipped bits are.
+  // Throws pmlab::error: the device failed as a whole.
+  [[nodiscard]] std::optional<std::span<const std::byte>> read(std::uint64_t first, std::size_t bytes,
+                                                               std::uint64_t life) {
     if (fetched_ != nullptr)
-      if (const fetched::piece* const there = fetched_->find(first, bytes, life)) return there->content().first(bytes);
-    return read(first, bytes);
+      if (const fetched::piece* const there = fetched_->find(first, bytes, life)) {
+        if (there->is_unreadable) return std::nullopt;
+        return there->content().first(bytes);
+      }
+    const block_range range(first, bytes, block_bytes_);
+    const std::span<std::byte> all = buffer_of(range.bytes);
+    if (!device_.try_read(range.first, all, blocks::stream::values)) return std::nullopt;
+    return all.subspan(range.offset, bytes);
+  }
+  // The same of many blocks, for a search of records. Those that cannot be read are zeros, and `has_all` is false then.
+  [[nodiscard]] std::span<const std::byte> read_readable(std::uint64_t first, std::size_t bytes, bool& has_all) {
+    const block_range range(first, bytes, block_bytes_);
+    const std::span<std::byte> all = buffer_of(range.bytes);
+    has_all = device_.try_read(range.first, all, blocks::stream::values);
+    if (!has_all) {
+      has_all = true;  // it may have failed once only
+      for (std::size_t at = 0; at < all.size(); at += block_bytes_) {
+        const std::span<std::byte> one = all.subspan(at, block_bytes_);
+        if (device_.try_read(range.first + at / block_bytes_, one, blocks::stream::values)) continue;
+        std::ranges::fill(one, std::byte{});
+        has_all = false;
+      }
+    }
+    return all.subspan(range.offset, bytes);
   }
   // Until it is nullptr.
   void use(const fetched* bytes) noexcept { fetched_ = bytes; }
@@ -43,6 +63,11 @@ class port {
   }
 
  private:
+  [[nodiscard]] std::span<std::byte> buffer_of(std::size_t bytes) {
+    if (buffer_.size() < bytes) buffer_ = blocks::buffer(bytes);
+    return buffer_.bytes().first(bytes);
+  }
+
   std::uint32_t block_bytes_;
   blocks::synchronous<Device> device_;
   blocks::buffer buffer_;

@@ -230,10 +230,13 @@ class kv_queue {
     const std::size_t count = drive_.reap(reaped_, at_least);
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t at = reaped_[i].tag;
-      if (reaped_[i].succeeded())
-        go_on(at);
-      else
+      if (reaped_[i].error == blocks::device_failed) {
         fail(at, reaped_[i].error);
+        continue;
+      }
+      // A part that cannot be read is damaged: the operation meets it as such, if it needs it.
+      if (!reaped_[i].succeeded()) operations_[at].read.fail_last();
+      go_on(at);
     }
   }
 

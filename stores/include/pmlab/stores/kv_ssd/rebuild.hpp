@@ -53,6 +53,8 @@ class rebuilding {
     std::string key;
   };
   [[nodiscard]] const std::vector<unlisted>& without_page() const noexcept { return unlisted_; }
+  // The superblocks with blocks that could not be read: they may have records that a later rebuilding finds.
+  [[nodiscard]] const std::vector<std::uint32_t>& unreadable() const noexcept { return unreadable_; }
 
  private:
   struct record {
@@ -70,13 +72,18 @@ class rebuilding {
     port<Device> through(core_.device);
     for (std::uint32_t s = 0; s < core_.sizes.superblocks; ++s) {
       const std::uint64_t first = std::uint64_t{s} * core_.sizes.units();
+      bool has_all = true;
       const std::span<const std::byte> content =
-          through.read(core_.sizes.byte_of(first), core_.sizes.superblock_bytes, 0);
+          through.read_readable(core_.sizes.byte_of(first), core_.sizes.superblock_bytes, has_all);
+      if (!has_all) unreadable_.push_back(s);
       for (std::uint32_t unit = 0; unit < core_.sizes.units();) {
         const std::span<const std::byte> rest = content.subspan(std::size_t{unit} * core_.sizes.unit_bytes);
         unit += read_record(rest, first + unit);
       }
     }
+    done_.unreadable = unreadable_.size();
+    if (unreadable_.size() == core_.sizes.superblocks)
+      throw error("nothing of device " + core_.device.name() + " can be read as a whole", "check the drive");
   }
 
   // Returns the units of the record, or 1.
@@ -165,6 +172,7 @@ class rebuilding {
   std::unordered_map<std::string, record> pairs_found_;  // by key space and key
   std::unordered_map<std::string, page> pages_;          // the same
   std::vector<unlisted> unlisted_;
+  std::vector<std::uint32_t> unreadable_;
   std::uint64_t newest_ = 0;
   kv_rebuilt done_;
 };

@@ -45,6 +45,8 @@ class replay {
     return (std::max(tail, newest_) / lines + 2) * lines;
   }
 
+  // Behind `run`: the write buffer has records of the last opening, which did not end by a closing (L0).
+  [[nodiscard]] bool has_found_any() const noexcept { return newest_ != 0; }
   // The medium has this tail.
   [[nodiscard]] bool has_tail(std::uint64_t tail) const noexcept {
     return root_.ring_tail.load(std::memory_order_acquire) == checked_tail::of(tail).word();

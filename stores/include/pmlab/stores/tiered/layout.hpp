@@ -13,6 +13,7 @@
 
 #include <pmlab/base/checksum.hpp>
 #include <pmlab/blocks/device.hpp>
+#include <pmlab/blocks/store_mark.hpp>
 
 #include <array>
 #include <cstddef>
@@ -57,7 +58,7 @@ enum class drive_role : std::uint32_t { staging = 1, capacity = 2 };
 enum class drive_state : std::uint32_t { forming = 1, ready = 2 };
 
 struct drive_header {
-  static constexpr std::array<char, 8> right_magic{'P', 'M', 'L', 'T', 'I', 'E', 'R', 'D'};
+  static constexpr std::array<char, 8> right_magic = blocks::tiered_mark.magic;
   static constexpr std::uint64_t current_version = 4;  // 1: no leaves; 2: no epochs; 3: other checksums
   static constexpr std::uint64_t oldest_version = 2;   // that is opened, and becomes the current one
   static constexpr std::uint64_t first_version_with_epochs = 3;
@@ -78,6 +79,7 @@ struct drive_header {
   std::uint64_t checksum = 0;  // checksum of all before
 };
 static_assert(sizeof(drive_header) == 96 && std::is_trivially_copyable_v<drive_header>);
+static_assert(offsetof(drive_header, block_bytes) == blocks::tiered_mark.block_bytes_at);
 
 // What a drive without manifests knows of the manifests: behind its header, in the same sector. See epoch.hpp.
 struct drive_epoch {
