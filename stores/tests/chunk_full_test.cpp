@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -299,6 +300,36 @@ TEST(ChunkFullAndRemoved, a_number_that_is_free_is_found_while_another_volume_is
     EXPECT_EQ(store.stats().volumes, makes ? made + 1 : made);
     EXPECT_EQ(store.stats().chunks, 0U);
   }
+}
+
+// ---- a queue that another thread moves on
+
+// The thread holds the queue meanwhile, and with it all operations of its owner: it does not wait for space.
+TEST(ChunkFullAndHelped, a_thread_that_helps_does_not_wait_for_space) {
+  blocks::memory device(torn);
+  records_in<media::dram, indexes::cceh<media::dram>> records;
+  auto store = records.open(device, tiny);
+  filled<decltype(store)> all{.store = store, .blocks_of = 1024};
+  all.open_volumes();
+  std::uint64_t chunks = 0;
+  while (all.write("a", chunks * 8, 8)) ++chunks;
+  auto disk = store.volume("a");
+  // A read that has not ended keeps the blocks of its chunk that are replaced.
+  const auto keeper = store.begin_read(store.number_of(disk), 0, {0, 1});
+  stores::chunk_queue queue(store, 4);
+  blocks::buffer read(block);
+  blocks::buffer data(block);
+  for (std::uint64_t i = 0; i < 64 && store.stats().free_bytes > 0; ++i) ASSERT_TRUE(all.write("a", i % 8, 1));
+  ASSERT_EQ(store.stats().free_bytes, 0U);
+  ASSERT_TRUE(queue.read(disk, 0, read.bytes(), 1));
+  ASSERT_TRUE(queue.write(disk, 8 * block, data.bytes(), 2));
+  const auto began = std::chrono::steady_clock::now();
+  while (queue.go_on_for_another()) continue;
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(1));
+  std::array<stores::chunk_completion, 2> done;
+  store.end_read(keeper);
+  ASSERT_EQ(queue.reap(done, 2), 2U);
+  for (const stores::chunk_completion& c : done) EXPECT_EQ(c.error, std::errc{}) << c.tag;
 }
 
 // ---- merges that fail while the drive is full

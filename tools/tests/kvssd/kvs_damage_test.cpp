@@ -2,15 +2,21 @@
 // are reported. All else goes on.
 #include <pmlab/kvssd/kvs_api.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <random>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/tests/kvssd/kvs_states.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace kvs_damage_test {
 namespace {
@@ -156,6 +162,20 @@ TEST_F(DamagedFile, of_a_page_of_keys_costs_no_pair_and_no_new_key) {
   EXPECT_EQ(count(), 0U);
 }
 
+// No page that can be read lists it, and its record does not name it: but it is there.
+TEST_F(DamagedFile, of_a_record_and_of_its_page_is_counted) {
+  ASSERT_GT(flip_pages_with(17), 0);
+  ASSERT_EQ(flip(key_of(17) + value_of(17), 9), 1);
+  open_device();
+  open_space("users");
+  EXPECT_EQ(count(), static_cast<std::uint64_t>(pairs));
+  kvs_key_group_filter all{};
+  EXPECT_EQ(kvs_delete_key_group(space_, &all), KVS_SUCCESS) << message();
+  EXPECT_EQ(count(), 1U);
+  EXPECT_EQ(erase(space_, key_of(17)), KVS_SUCCESS);
+  EXPECT_EQ(count(), 0U);
+}
+
 TEST_F(DamagedFile, keeps_nothing_of_a_key_space_that_is_deleted) {
   ASSERT_EQ(flip(key_of(17) + value_of(17), 9), 1);
   ASSERT_EQ(flip(key_of(30) + value_of(30), 500), 1);
@@ -186,6 +206,79 @@ TEST_F(DamagedFile, of_a_name_costs_no_other_key_space_and_the_pairs_are_there) 
   ASSERT_EQ(remove_space(device_, "#damaged-1"), KVS_SUCCESS);
   ASSERT_EQ(make_space(device_, "users", limit), KVS_SUCCESS);
   EXPECT_LE(utilization(), utilization_without_pairs_ + 1);
+}
+
+// Bits of the memory's file: each opening is a process of its own. It is refused by name, or answers right, or names the
+// damaged pair; that can be stored again and deleted then, as all others can.
+class DamagedMemory : public pmlab::tests::States {
+ protected:
+  static constexpr int some = 100;
+
+  static std::string content_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // Keeps the file, which may be linked.
+  static void restore(const std::string& path, const std::string& content) {
+    std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
+        .write(content.data(), static_cast<std::streamsize>(content.size()));
+  }
+  // Opens the device and uses all pairs. 0: refused; 1: right; 2: a pair is damaged; others: the number of the step that
+  // went wrong.
+  int use_all() {
+    if (open() != KVS_SUCCESS) return message().empty() ? 10 : 0;
+    std::string name = "users";
+    kvs_key_space_handle space = nullptr;
+    if (kvs_open_key_space(device_, name.data(), &space) != KVS_SUCCESS) return message().empty() ? 11 : 0;
+    int damaged = 0;
+    for (int n = 0; n < some; ++n) {
+      std::string value;
+      const kvs_result result = retrieve(space, key_of(n), &value);
+      if (result == KVS_ERR_SYS_IO && message().find("is damaged") != std::string::npos)
+        ++damaged;
+      else if (result != KVS_SUCCESS || value != value_of(n))
+        return 12;
+    }
+    for (int n = 0; n < some; ++n)
+      if (store(space, key_of(n), value_of(n)) != KVS_SUCCESS) return 13;
+    for (int n = 0; n < some; ++n)
+      if (erase(space, key_of(n)) != KVS_SUCCESS) return 14;
+    return kvs_close_device(device_) != KVS_SUCCESS ? 15 : damaged == 0 ? 1 : 2;
+  }
+};
+
+TEST_F(DamagedMemory, is_refused_by_name_or_costs_its_pair) {
+  ASSERT_EQ(open(pmlab::tests::small), KVS_SUCCESS) << message();
+  ASSERT_EQ(make_space(device_, "users", limit), KVS_SUCCESS);
+  const kvs_key_space_handle space = opened_space(device_, "users");
+  for (int n = 0; n < some; ++n) ASSERT_EQ(store(space, key_of(n), value_of(n)), KVS_SUCCESS);
+  close();
+  const std::string memory_path = path_ + ".memory";
+  const std::string drive = content_of(path_), memory = content_of(memory_path);
+  std::vector<std::size_t> used;  // words of different bytes: no zeros, and no part of a value
+  for (std::size_t at = 0; at + 8 <= memory.size(); at += 8) {
+    const std::string_view word = std::string_view(memory).substr(at, 8);
+    if (word.find_first_not_of(word.front()) != std::string_view::npos) used.push_back(at);
+  }
+  ASSERT_GT(used.size(), 1000U);
+  std::mt19937_64 random(1);
+  std::map<int, int> ends;
+  for (int round = 0; round < 40; ++round) {
+    const std::size_t at = used[random() % used.size()] + random() % 8;
+    std::string damaged = memory;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1 << random() % 8);
+    restore(memory_path, damaged);
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(use_all());
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << "byte " << at << ", signal " << WTERMSIG(status);
+    ASSERT_LE(WEXITSTATUS(status), 2) << "byte " << at;
+    ++ends[WEXITSTATUS(status)];
+    restore(path_, drive);
+    restore(memory_path, memory);
+  }
+  EXPECT_GT(ends[1] + ends[2], 0);
 }
 
 }  // namespace

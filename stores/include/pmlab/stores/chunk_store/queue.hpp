@@ -33,8 +33,8 @@
 namespace pmlab::stores {
 
 // `error`: std::errc{}; no_space_on_device: the drive is full; not_enough_memory: the medium is; no_buffer_space: DRAM
-// is exhausted; identifier_removed: the volume was removed meanwhile; bad_message: the record of a chunk is damaged, and
-// names a place that is not there; others: of the drive.
+// is exhausted; identifier_removed: the volume was removed meanwhile; bad_message: the record of a chunk is damaged,
+// and names a place that is not there; others: of the drive.
 // After an error each chunk that the operation covers has it, whole, or has not.
 struct chunk_completion {
   std::uint64_t tag = 0;  // tag of the operation
@@ -176,7 +176,9 @@ class chunk_queue final : public detail::chunk_store::helped_queue {
     if (!lock.owns_lock() || (!has_work() && !waits_for_others())) return false;
     const std::size_t before = done_.size();
     const std::uint64_t changes = store_.changes();
+    is_helped_ = true;
     progress_beside_owner();
+    is_helped_ = false;
     return done_.size() != before || store_.changes() != changes;
   }
 
@@ -400,7 +402,7 @@ class chunk_queue final : public detail::chunk_store::helped_queue {
       const std::uint64_t ended = store_.ended_removals();
       std::errc e = plan_write(o, p);
       // The chunks of a removed volume, when the operations on it have ended.
-      if (is_full(e)) store_.wait_for_removals();
+      if (is_full(e) && !is_helped_) store_.wait_for_removals();
       if (is_full(e) && store_.ended_removals() != ended) e = plan_write(o, p);
       // What writes kept that had failed, when the drive is well again.
       if (is_full(e) && store_.give_kept()) e = plan_write(o, p);
@@ -409,7 +411,8 @@ class chunk_queue final : public detail::chunk_store::helped_queue {
       const std::uint64_t key = Store::key_of(o.of, p.chunk);
       if (e == std::errc::no_space_on_device && merge_failure(p, key) == std::errc{} && merges_.begin(key, waiting_))
         e = plan_write(o, p);
-      if (e == std::errc::no_space_on_device && (has_work() || !without_room_.empty())) {
+      // A thread that helps holds the queue, and its owner may have other operations: waiting is the owner's.
+      if (e == std::errc::no_space_on_device && (has_work() || !without_room_.empty() || is_helped_)) {
         without_space_.push_back(p);
         return;
       }
@@ -635,6 +638,7 @@ class chunk_queue final : public detail::chunk_store::helped_queue {
   part_list without_room_;                     // the ring of the chunk is
   part_list not_durable_;                      // the record is being written
   std::uint64_t seen_ = 0;                     // changes of the store
+  bool is_helped_ = false;                     // another thread moves the queue on
   std::vector<chunk_completion> done_;         // has memory for all operations under way
 };
 
