@@ -6,7 +6,9 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <filesystem>
+#include <span>
 #include <sstream>
 #include <variant>
 
@@ -23,6 +25,8 @@ using devices::no_limit;
 using devices::optional_time_field;
 using devices::refuse;
 using devices::time_field;
+
+constexpr double most_hosts = 8;
 
 constexpr std::array fields = {
     field<device_profile>{"description", &device_profile::description},
@@ -57,7 +61,14 @@ constexpr std::array fields = {
     field<device_profile>{"outstanding_stores", &device_profile::outstanding_stores, 1, 1024},
     field<device_profile>{"outstanding_writes", &device_profile::outstanding_writes, 1, 1024},
     field<device_profile>{"cpu_cache_bytes", &device_profile::cpu_cache_bytes, 0, 1 << 30},
+    field<device_profile>{"hosts", &device_profile::hosts, 0, most_hosts, false, true},
+    optional_time_field("host_transfer_ns", &device_profile::host_transfer_ns),
+    optional_time_field("host_invalidation_ns", &device_profile::host_invalidation_ns),
+    optional_time_field("device_exchange_ns", &device_profile::device_exchange_ns),
+    optional_time_field("line_invalidation_ns", &device_profile::line_invalidation_ns),
+    optional_time_field("load_fence_ns", &device_profile::load_fence_ns),
 };
+constexpr std::size_t fields_of_hosts = 6;  // the last ones
 
 // Checks that involve several values.
 void check_sizes(const device_profile& profile, const std::string& place) {
@@ -74,6 +85,12 @@ void check_sizes(const device_profile& profile, const std::string& place) {
   if (profile.read_p99_9_ns != 0 && profile.read_p99_9_ns < std::max(profile.read_p99_ns, profile.read_latency_ns))
     refuse(place, "read_p99_9_ns", "is less than a lower percentile: " + in_words(profile.read_p99_9_ns),
            "give read_p99_ns or more, or leave it out");
+  const bool has_times = profile.host_transfer_ns > 0 && profile.host_invalidation_ns > 0 &&
+                         profile.device_exchange_ns > 0 && profile.line_invalidation_ns > 0 &&
+                         profile.load_fence_ns > 0;
+  if (profile.hosts > 1 && !has_times)
+    refuse(place, "hosts", "is " + std::to_string(profile.hosts) + ", and a time of theirs is missing",
+           "give host_transfer_ns, host_invalidation_ns, device_exchange_ns, line_invalidation_ns and load_fence_ns");
 }
 
 }  // namespace
@@ -106,7 +123,8 @@ device_profile scaled(device_profile profile, double factor) {
 std::string profile_text(const device_profile& profile, const std::map<std::string, std::string, std::less<>>& comments,
                          std::string_view otherwise) {
   std::ostringstream text;
-  for (const field<device_profile>& f : fields) {
+  for (const field<device_profile>& f :
+       std::span(fields).first(fields.size() - (profile.hosts == 0 ? fields_of_hosts : 0))) {
     text << f.key << " = ";
     if (const auto* words = std::get_if<std::string device_profile::*>(&f.where)) {
       text << toml::value<std::string>(profile.*(*words)) << "\n\n";

@@ -16,9 +16,7 @@ static_assert(all_stale_loads == simulator::host_options{}.most_misses);
 
 simulator::host_options host_options_of(const host_request& r) {
   simulator::host_options options{.hosts = r.hosts,
-                                  .coherence = r.coherence == "full"      ? coherence::full
-                                               : r.coherence == "partial" ? coherence::partial
-                                                                          : coherence::none,
+                                  .coherence = simulator::coherence_of(r.coherence).value(),
                                   .coherent_bytes = r.coherent_bytes,
                                   .stale = r.stale == "loaded" ? stale_lines::loaded : stale_lines::any,
                                   .sfence_invalidates = r.invalidation == "sfence",
@@ -32,10 +30,7 @@ simulator::host_options host_options_of(const host_request& r) {
 
 std::string replay_of(const simulator::host_options& hosts, bool as_is) {
   const bool is_partial = hosts.coherence == coherence::partial;
-  std::string text = fmt::format(" --hosts {} --coherence {}", hosts.hosts,
-                                 hosts.coherence == coherence::full ? "full"
-                                 : is_partial                       ? "partial"
-                                                                    : "none");
+  std::string text = fmt::format(" --hosts {} --coherence {}", hosts.hosts, to_string(hosts.coherence));
   if (is_partial) text += fmt::format(" --coherent-bytes {}", hosts.coherent_bytes);
   if (hosts.stale == stale_lines::loaded) text += " --stale loaded";
   if (hosts.sfence_invalidates) text += " --invalidation sfence";

@@ -172,6 +172,7 @@ bool machine::device_compare_exchange(std::uint64_t* word, std::uint64_t& expect
                                       const void* caller) {
   const std::uint64_t wanted = expected;
   const auto a = reinterpret_cast<std::uintptr_t>(word);
+  if (watching_ && current_->timed) ++persists_.exchanges;
   current_->around_caches = true;
   access(word, sizeof *word, access_kind::read_modify_write, caller);
   current_->around_caches = false;
@@ -200,15 +201,11 @@ using pmlab::simulator::the_machine;
 
 extern "C" {
 
-unsigned pmlab_machine_hosts() noexcept {
-  const auto* const hosts = the_machine().hosts_in_use();
-  return hosts == nullptr ? 1 : hosts->count();
-}
+unsigned pmlab_machine_hosts() noexcept { return the_machine().count_of_hosts(); }
 unsigned pmlab_machine_host() noexcept { return the_machine().host(); }
 bool pmlab_machine_host_is_alive(unsigned host) noexcept { return the_machine().seems_alive(host); }
 bool pmlab_machine_is_coherent(const void* address) noexcept {
-  const auto* const hosts = the_machine().hosts_in_use();
-  return hosts == nullptr || hosts->is_coherent(reinterpret_cast<std::uintptr_t>(address));
+  return the_machine().is_coherent(reinterpret_cast<std::uintptr_t>(address));
 }
 bool pmlab_machine_device_exchange(std::uint64_t* word, std::uint64_t* expected, std::uint64_t desired,
                                    const void* caller) noexcept {

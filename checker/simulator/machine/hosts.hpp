@@ -20,6 +20,7 @@
 // A power failure of all hosts at once leaves what so many deaths would leave (power_failure.cpp).
 #pragma once
 
+#include "checker/simulator/coherence.hpp"
 #include "checker/simulator/machine/line_versions.hpp"
 #include "checker/simulator/machine/persistent_memory.hpp"
 
@@ -36,12 +37,6 @@
 namespace pmlab::simulator {
 
 inline constexpr unsigned most_hosts = 9;  // 8, and one that comes when they are done
-
-enum class coherence : std::uint8_t {
-  full,     // all lines are coherent
-  partial,  // the first bytes are
-  none,
-};
 
 // Which lines may be stale.
 enum class stale_lines : std::uint8_t {

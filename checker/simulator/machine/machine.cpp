@@ -99,6 +99,7 @@ void machine::end() {
   running_ = false;
   begin_store_order(0);
   hosts_ = nullptr;
+  options_.timed_hosts = nullptr;
   durability_ = nullptr;
   fibers_.clear();
   current_ = nullptr;
@@ -242,7 +243,8 @@ void machine::tell_watcher(std::uintptr_t address, std::size_t bytes, access_kin
 void machine::charge(std::uintptr_t address, std::size_t bytes, access_kind kind) {
   timing& cost = *options_.cost;
   const std::uint64_t now = current_->clock;
-  const auto is_private = [&] { return cost.is_private(current_->number, address, bytes, kind); };
+  const bool by_device = current_->around_caches && options_.timed_hosts != nullptr;
+  const auto is_private = [&] { return !by_device && cost.is_private(current_->number, address, bytes, kind); };
   // Whether the access is private is looked up only where it decides: that costs as much as the access.
   if (horizon_ == never) {
     // The only fiber that can run. A sleeper's time comes while it uses lines of its own.
@@ -250,7 +252,8 @@ void machine::charge(std::uintptr_t address, std::size_t bytes, access_kind kind
   } else if (now > horizon_ && (now - horizon_ > private_slack || !is_private())) {
     take_turn(turn::time_is_up);
   }
-  current_->clock = cost.access(current_->number, address, bytes, kind, current_->clock);
+  current_->clock = by_device ? cost.exchange_on_device(current_->number, address, current_->clock)
+                              : cost.access(current_->number, address, bytes, kind, current_->clock);
 }
 
 void machine::log_store(std::uintptr_t address, std::size_t bytes, const void* caller) {
@@ -332,7 +335,10 @@ void machine::moment(const void* caller, Cost&& cost) {
 void machine::flush(const void* address, const void* caller, bool evicts) {
   if (!watching_ || caches_survive()) return;
   const auto a = reinterpret_cast<std::uintptr_t>(address);
-  if (running_ && current_->timed) ++persists_.flushes;
+  if (running_ && current_->timed) {
+    ++persists_.flushes;
+    persists_.invalidations += evicts ? 1 : 0;
+  }
   moment(caller, [=](timing& t, unsigned core, std::uint64_t now) { return t.flush(core, a, evicts, now); });
   const bool persistent = a - memory_start_ < memory_bytes_;
   if (durability_ != nullptr) quietly([&] { durability_->flushed(a, persistent, caller); });
@@ -348,7 +354,9 @@ void machine::flush(const void* address, const void* caller, bool evicts) {
 void machine::fence(const void* caller, bool all) {
   if (!watching_) return;
   if (running_ && current_->timed) ++persists_.fences;
-  moment(caller, [](timing& t, unsigned core, std::uint64_t now) { return t.fence(core, now); });
+  moment(caller, [all](timing& t, unsigned core, std::uint64_t now) {
+    return all ? t.load_fence(core, now) : t.fence(core, now);
+  });
   if (hosts_ != nullptr) does_to_hosts(shared_event::access, caller);
   if (durability_ != nullptr) quietly([&] { durability_->fenced(caller); });
   const bool orders_loads = all || (hosts_ != nullptr && hosts_->sfence_invalidates());

@@ -18,6 +18,7 @@
 #include "checker/simulator/machine/persistent_memory.hpp"
 #include "checker/simulator/machine/space_limit.hpp"
 #include "checker/simulator/machine/store_buffer.hpp"
+#include "checker/simulator/machine/timed_hosts.hpp"
 #include <pmlab/media/persistence_domain.hpp>
 
 #include <algorithm>
@@ -69,6 +70,12 @@ class timing {
   virtual std::uint64_t write_around(unsigned core, std::uintptr_t address, std::size_t bytes, std::uint64_t now) = 0;
   virtual std::uint64_t prefetch(unsigned core, std::uintptr_t address, std::size_t bytes, std::uint64_t now) = 0;
   virtual std::uint64_t fence(unsigned core, std::uint64_t now) = 0;
+  // An mfence.
+  virtual std::uint64_t load_fence(unsigned core, std::uint64_t now) { return fence(core, now); }
+  // A compare-exchange of a word by the device, where several hosts share it.
+  virtual std::uint64_t exchange_on_device(unsigned core, std::uintptr_t address, std::uint64_t now) {
+    return access(core, address, sizeof(std::uint64_t), access_kind::read_modify_write, now);
+  }
   // A publication that stores to these words and changes `blocks` blocks.
   virtual std::uint64_t publication(unsigned core, std::span<const std::uintptr_t> words, std::size_t blocks,
                                     std::uint64_t now) = 0;
@@ -78,6 +85,7 @@ class timing {
     std::uint64_t read = 0;
     std::uint64_t written = 0;
     std::uint64_t granule = 0;  // bytes of one; 0: there is no device
+    std::uint64_t fetched = 0;  // lines that came from the device, buffered there or not
   };
   [[nodiscard]] virtual media_traffic traffic() const noexcept { return {}; }
 };
@@ -116,6 +124,8 @@ struct machine_options {
   simulator::hosts* hosts = nullptr;
   // With several hosts: the objects that one of them has loaded alone. It outlives the run.
   std::span<const host_memory> loaded_by_hosts{};
+  // Several hosts of which time alone is modelled; null: one. They outlive the run. REQUIRES: `cost`, and no `hosts`.
+  simulator::timed_hosts* timed_hosts = nullptr;
 };
 
 using media::persistence_domain;
@@ -124,6 +134,9 @@ using media::persistence_domain;
 struct persist_counts {
   std::uint64_t flushes = 0;
   std::uint64_t fences = 0;
+  // Where several hosts share the memory:
+  std::uint64_t invalidations = 0;  // flushes that evict
+  std::uint64_t exchanges = 0;      // compare-exchanges by the device
 };
 
 // Informed of the accesses to persistent memory, before each one, with observation off. What a publication or a
@@ -236,6 +249,7 @@ class machine {
   // For `operator new` of simulated code.
   [[nodiscard]] space_limit& limit_of_heap() noexcept { return limit_of_heap_; }
   [[nodiscard]] timing* cost() const noexcept { return options_.cost; }
+  [[nodiscard]] simulator::timed_hosts* timed_hosts() const noexcept { return options_.timed_hosts; }
   // Whether a block that the code at `caller` allocates now lies in the machine's heap.
   [[nodiscard]] bool owns_blocks_of(const void* caller) const noexcept {
     if (!watching_ || !on_a_fiber()) return false;
@@ -266,7 +280,24 @@ class machine {
   void move_to_host(unsigned host);
   // The current fiber was the last that works on its host, which may die now.
   void host_ends();
-  [[nodiscard]] unsigned host() const noexcept { return hosts_ != nullptr ? current_->host : 0; }
+  [[nodiscard]] unsigned host() const noexcept {
+    if (hosts_ != nullptr) return current_->host;
+    return options_.timed_hosts == nullptr ? 0 : options_.timed_hosts->host_of(current_->number);
+  }
+  [[nodiscard]] unsigned count_of_hosts() const noexcept {
+    if (hosts_ != nullptr) return hosts_->count();
+    return options_.timed_hosts == nullptr ? 1 : options_.timed_hosts->count;
+  }
+  // The line is the same for all of them.
+  [[nodiscard]] bool is_coherent(std::uintptr_t address) const noexcept {
+    if (hosts_ != nullptr) return hosts_->is_coherent(address);
+    return options_.timed_hosts == nullptr || options_.timed_hosts->is_coherent(address);
+  }
+  // A part of the memory is coherent.
+  [[nodiscard]] bool has_coherent_part() const noexcept {
+    if (hosts_ != nullptr) return hosts_->is_divided();
+    return options_.timed_hosts != nullptr && options_.timed_hosts->coherence == coherence::partial;
+  }
   // As the current host knows it. With one host: true.
   [[nodiscard]] bool seems_alive(unsigned host) noexcept { return hosts_ == nullptr || hosts_->seems_alive(host); }
   // Null: the run has one host.

@@ -24,6 +24,10 @@ void* pmlab_memory_make(std::size_t bytes) noexcept {
     try {
       auto* const made = new persistent_memory(bytes);
       made->keep_log(false);
+      if (auto* const hosts = the_machine().timed_hosts(); hosts != nullptr) {
+        if (the_machine().has_coherent_part()) made->divide_blocks_at(hosts->coherent_bytes);
+        hosts->start = reinterpret_cast<std::uintptr_t>(made->start());
+      }
       return made;
     } catch (...) {
       return nullptr;
@@ -43,10 +47,9 @@ void* pmlab_memory_reserve(void* memory, std::size_t bytes, std::size_t alignmen
 }
 void* pmlab_memory_reserve_coherent(void* memory, std::size_t bytes, std::size_t alignment) noexcept {
   return the_machine().quietly([&] {
-    const auto* const hosts = the_machine().hosts_in_use();
     constexpr bool low = true;
     void* block = nullptr;
-    if (hosts != nullptr && hosts->is_divided()) block = of(memory).reserve(bytes, alignment, low);
+    if (the_machine().has_coherent_part()) block = of(memory).reserve(bytes, alignment, low);
     return block != nullptr ? block : of(memory).reserve(bytes, alignment);
   });
 }

@@ -20,6 +20,13 @@ struct core_costs {
   picoseconds shared_transfer = 10'000;    // how long giving a copy keeps the next core waiting for the same line
   picoseconds locked_instruction = 6'000;  // on a line that the core owns: 18 cycles
 
+  // Between several hosts: the profile has them.
+  picoseconds host_transfer = 0;
+  picoseconds host_invalidation = 0;
+  picoseconds device_exchange = 0;
+  picoseconds line_invalidation = 0;
+  picoseconds load_fence = 0;
+
   std::uint64_t second_level_bytes = 1 << 20;
 
   // A load that misses near the previous miss, by not more than `nearby_lines`, takes its address from the same

@@ -18,8 +18,8 @@ class device_timing final : public timing {
  public:
   // Throws pmlab::error: see memory_hierarchy.
   device_timing(const media::device_profile& device, const media::device_profile& dram, unsigned cores,
-                std::uint32_t first_frame = 0)
-      : memory_(device, dram, cores, {}, first_frame), granule_bytes_(device.granule_bytes) {}
+                std::uint32_t first_frame = 0, const timed_hosts* hosts = nullptr)
+      : memory_(device, dram, cores, {}, first_frame, hosts), granule_bytes_(device.granule_bytes) {}
 
   // The caches behind the first level.
   [[nodiscard]] std::uint64_t cache_bytes() const noexcept { return memory_.cache_bytes(); }
@@ -53,6 +53,13 @@ class device_timing final : public timing {
     return memory_.prefetch(core % memory_.cores(), address, bytes, persistent_memory::in_area(address), now);
   }
   std::uint64_t fence(unsigned core, std::uint64_t now) override { return memory_.fence(core % memory_.cores(), now); }
+  std::uint64_t load_fence(unsigned core, std::uint64_t now) override {
+    constexpr bool orders_loads = true;
+    return memory_.fence(core % memory_.cores(), now, orders_loads);
+  }
+  std::uint64_t exchange_on_device(unsigned core, std::uintptr_t address, std::uint64_t now) override {
+    return memory_.exchange_on_device(core % memory_.cores(), address, now);
+  }
 
   std::uint64_t publication(unsigned core, std::span<const std::uintptr_t> words, std::size_t blocks,
                             std::uint64_t now) override {
@@ -67,7 +74,8 @@ class device_timing final : public timing {
 
   [[nodiscard]] media_traffic traffic() const noexcept override {
     const media::device_model::media_work work = memory_.device_work();
-    return {work.granules_read * granule_bytes_, work.granules_written * granule_bytes_, granule_bytes_};
+    return {work.granules_read * granule_bytes_, work.granules_written * granule_bytes_, granule_bytes_,
+            memory_.fetched()};
   }
 
   [[nodiscard]] const memory_hierarchy& memory() const noexcept { return memory_; }

@@ -46,7 +46,7 @@ struct line_state {
   std::uint64_t free_at = 0;        // until then it is on its way from one core to another
   std::uint8_t owner_plus_one = 0;  // the holder that may store to it without asking
   bool dirty = false;               // newer than memory
-  bool in_last_level = false;
+  std::uint8_t last_levels = 0;     // hosts whose last level has it, a bit for each
 
   static constexpr unsigned nobody = ~0U;
   [[nodiscard]] unsigned owner() const noexcept { return owner_plus_one == 0 ? nobody : owner_plus_one - 1U; }

@@ -8,6 +8,9 @@
 //         as often as there are cores; receives lines evicted from the second levels
 //   line: who holds it, who may store to it, when it is free to move on               time/line_directory.hpp
 //   DRAM and device: media/device/model.hpp, without the cache that it would have of its own
+//   host: of several, each has cores, a last level and DRAM of its own, and they share the device. A line that is not
+//         coherent between them is another line in each, with one place on the device. A coherent one has one state:
+//         what another host has modified, or has where a store needs it alone, comes by way of the device.
 //
 // Emergent, not built in: the price of hot locks and shared counters, of reading data that was just flushed, of
 // metadata that shares a line with data.
@@ -16,9 +19,10 @@
 // other overlap (core_costs). Stores enter a queue, and wait only when it is full.
 //
 // Not modelled: hardware prefetchers, branch prediction, the distance between cores, sets of the last level that fill
-// up unevenly.
+// up unevenly; a device that can track only so many lines for its hosts.
 #pragma once
 
+#include "checker/simulator/machine/timed_hosts.hpp"
 #include "checker/simulator/time/cache_tags.hpp"
 #include "checker/simulator/time/core_costs.hpp"
 #include "checker/simulator/time/first_level_cache.hpp"
@@ -41,14 +45,15 @@ namespace pmlab::simulator {
 class memory_hierarchy {
  public:
   // At most core_set::most_cores. The size of caches and whether flushes empty them come from `device`. Both profiles
-  // have passed check_profile. `first_frame`: see page_frames.
+  // have passed check_profile. `first_frame`: see page_frames. `hosts`: core i is thread i of theirs; it outlives this,
+  // and `device` has the times of several; null: there is one.
   memory_hierarchy(const media::device_profile& device, const media::device_profile& dram, unsigned cores,
-                   const core_costs& costs = {}, std::uint32_t first_frame = 0);
+                   const core_costs& costs = {}, std::uint32_t first_frame = 0, const timed_hosts* hosts = nullptr);
   memory_hierarchy(const memory_hierarchy&) = delete;
   memory_hierarchy& operator=(const memory_hierarchy&) = delete;
   ~memory_hierarchy();
 
-  // The second level of all cores and the last level.
+  // The second level of all cores and the last level, of all hosts.
   [[nodiscard]] std::uint64_t cache_bytes() const noexcept { return cache_bytes_; }
 
   [[nodiscard]] picoseconds load(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
@@ -56,7 +61,7 @@ class memory_hierarchy {
     core_state& c = *cores_[core];
     const std::uintptr_t line = address / media::cache_line_bytes;
     if ((address + bytes - 1) / media::cache_line_bytes == line && now >= c.under_way_until &&
-        c.first_level.use(line, false)) {
+        c.first_level.use(name_of(c, line), false)) {
       ++c.accesses;
       return now + costs_.first_level;
     }
@@ -67,7 +72,7 @@ class memory_hierarchy {
                                   picoseconds now) {
     core_state& c = *cores_[core];
     const std::uintptr_t line = address / media::cache_line_bytes;
-    if ((address + bytes - 1) / media::cache_line_bytes == line && c.first_level.use(line, true)) {
+    if ((address + bytes - 1) / media::cache_line_bytes == line && c.first_level.use(name_of(c, line), true)) {
       ++c.accesses;
       return now + costs_.instructions;
     }
@@ -87,8 +92,12 @@ class memory_hierarchy {
   [[nodiscard]] picoseconds write_around(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
                                          picoseconds now);
 
-  // Waits for this core's stores, flushes and non-temporal stores.
-  [[nodiscard]] picoseconds fence(unsigned core, picoseconds now);
+  // Waits for this core's stores, flushes and non-temporal stores. `orders_loads`: mfence, not sfence.
+  [[nodiscard]] picoseconds fence(unsigned core, picoseconds now, bool orders_loads = false);
+
+  // A compare-exchange of a word by the device, around all caches: those that have its line give it up, if it is
+  // coherent. Waits for the stores before. REQUIRES: several hosts.
+  [[nodiscard]] picoseconds exchange_on_device(unsigned core, std::uintptr_t address, picoseconds now);
 
   // A later load waits only for the rest.
   [[nodiscard]] picoseconds prefetch(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
@@ -100,7 +109,7 @@ class memory_hierarchy {
   [[nodiscard]] bool is_private(unsigned core, std::uintptr_t address, std::size_t bytes, bool write) const noexcept {
     const std::uintptr_t line = address / media::cache_line_bytes;
     const std::uintptr_t last = (address + bytes - 1) / media::cache_line_bytes;
-    if (line == last && cores_[core]->first_level.holds(line, write)) return true;
+    if (line == last && cores_[core]->first_level.holds(name_of(*cores_[core], line), write)) return true;
     return holds_lines(core, line, last, write);
   }
 
@@ -108,9 +117,12 @@ class memory_hierarchy {
 
   // The media's work since the start.
   [[nodiscard]] media::device_model::media_work device_work() const noexcept;
+  // Lines that came from the device.
+  [[nodiscard]] std::uint64_t fetched() const noexcept { return fetched_; }
 
  private:
   struct memory;
+  struct host_side;
 
   // Requests under way, of which a core can have only so many. The oldest gives way to the next.
   class request_queue {
@@ -139,9 +151,11 @@ class memory_hierarchy {
   };
 
   struct core_state {
-    core_state(const media::device_profile& device, const media::device_profile& dram,
-               std::uint64_t second_level_bytes);
+    core_state(const media::device_profile& device, const media::device_profile& dram, std::uint64_t second_level_bytes,
+               unsigned on_host);
 
+    unsigned host;
+    std::uintptr_t host_bits;  // in the names of the host's own lines
     first_level_cache first_level;
     cache_tags<16> second_level;
     std::uint64_t accesses = 0;
@@ -165,6 +179,12 @@ class memory_hierarchy {
     bool from_afar;  // not from this core's own caches
   };
 
+  // The line by the name that this core's host has for it: one that is not coherent is another line in each.
+  [[nodiscard]] std::uintptr_t name_of(const core_state& c, std::uintptr_t line) const noexcept {
+    if (hosts_ == nullptr || hosts_->is_coherent(line * media::cache_line_bytes)) return line;
+    return line | c.host_bits;
+  }
+
   [[nodiscard]] picoseconds load_lines(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
                                        picoseconds now);
   [[nodiscard]] picoseconds store_lines(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
@@ -175,18 +195,29 @@ class memory_hierarchy {
   [[nodiscard]] picoseconds store_line(unsigned core, std::uintptr_t line, bool persistent, picoseconds now);
   [[nodiscard]] arrival bring(unsigned core, std::uintptr_t line, bool persistent, bool write, picoseconds now);
   [[nodiscard]] picoseconds make_room(unsigned core, line_number number, picoseconds now);
+  [[nodiscard]] bool has_neighbours(unsigned core, const line_state& state) const;
+  [[nodiscard]] bool others_have(unsigned host, const line_state& state) const;
+  [[nodiscard]] bool others_must_answer(unsigned host, const line_state& state, bool write) const;
+  [[nodiscard]] picoseconds take_from_hosts(unsigned core, std::uintptr_t line, line_number number, line_state& state,
+                                            bool write, picoseconds now);
+  [[nodiscard]] picoseconds read(core_state& c, line_number number, picoseconds now);
+  void drop_from_core(unsigned core, std::uintptr_t line, line_number number);
+  void drop_from_last_levels(line_number number, line_state& state);
   void drop_everywhere(line_number number, line_state& state);
-  [[nodiscard]] picoseconds write_out(line_number number, picoseconds now);
+  [[nodiscard]] picoseconds write_out(const core_state& c, line_number number, picoseconds now);
   [[nodiscard]] line_number number_of(std::uintptr_t line, bool persistent);
+  [[nodiscard]] std::uintptr_t address_of(line_number number);
 
   core_costs costs_;
+  const timed_hosts* hosts_;  // null: one
   bool leaves_flushes_out_;
   bool flush_drops_;
   picoseconds flush_accept_;
   std::uint64_t cache_bytes_;
   page_frames frames_;
   line_directory directory_;
-  cache_tags<16> last_level_;
+  std::vector<std::unique_ptr<host_side>> host_states_;
+  std::uint64_t fetched_ = 0;
   std::vector<std::unique_ptr<core_state>> cores_;
   std::unique_ptr<memory> memory_;
 };

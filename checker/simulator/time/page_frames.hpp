@@ -27,6 +27,12 @@ inline constexpr unsigned line_bits = 6;    // a frame has 64 lines
 inline constexpr unsigned frame_bits = 22;  // frames of each kind: 16 GiB
 inline constexpr line_number persistent_bit = line_number{1} << (line_bits + frame_bits);
 
+// Above all addresses, / 4096: the host whose page it is, where hosts have lines of their own.
+inline constexpr unsigned host_bit_of_pages = 48;
+[[nodiscard]] constexpr std::uintptr_t page_of_any_host(std::uintptr_t page) noexcept {
+  return page & ((std::uintptr_t{1} << host_bit_of_pages) - 1);
+}
+
 [[nodiscard]] constexpr bool is_persistent(line_number line) noexcept { return (line & persistent_bit) != 0; }
 
 // Not thread-safe, and never allocates: it is called in the middle of memory allocators.
@@ -47,13 +53,13 @@ class page_frames {
   // The first line of the frame for `page` (address / 4096), at its first touch persistent or not. Throws pmlab::error
   // when 16 GiB of one kind have been touched.
   [[nodiscard]] line_number frame(std::uintptr_t page, bool persistent) {
-    entry& recent = recent_[page % recent_.size()];
+    entry& recent = recent_[recent_place(page)];
     if (recent.page == page) return recent.line;
     entry& found = look_up(page);
     if (found.page != page) {
       found = {page, (number_of_page(page, persistent) << line_bits) | (persistent ? persistent_bit : 0)};
       page_of(found.line) = page;
-      huge_page_of(found.line) = number_of_huge_page(huge_page_at(page));
+      huge_page_of(found.line) = number_of_huge_page(huge_page_at(page_of_any_host(page)));
     }
     recent = found;
     return found.line;
@@ -70,7 +76,7 @@ class page_frames {
 
   // As `frame`; `none` if the page has not been touched.
   [[nodiscard]] line_number frame_if_touched(std::uintptr_t page) const noexcept {
-    const entry& recent = recent_[page % recent_.size()];
+    const entry& recent = recent_[recent_place(page)];
     if (recent.page == page) return recent.line;
     const entry& found = const_cast<page_frames*>(this)->look_up(page);
     return found.page == page ? found.line : none;
@@ -98,6 +104,11 @@ class page_frames {
     return table[at];
   }
 
+  // Pages of one address in several hosts have places of their own.
+  [[nodiscard]] std::size_t recent_place(std::uintptr_t page) const noexcept {
+    return (page ^ page >> (host_bit_of_pages - 3)) % recent_.size();
+  }
+
   // Neighbours lie side by side, so that the table fills page by page.
   [[nodiscard]] entry& look_up(std::uintptr_t page) noexcept {
     const std::uintptr_t region = (page >> 18) * spreading_factor >> 20;
@@ -106,7 +117,7 @@ class page_frames {
 
   [[nodiscard]] std::uint32_t number_of_page(std::uintptr_t page, bool persistent) {
     if (persistent) {
-      if (first_page_ == 0) first_page_ = page;
+      if (first_page_ == 0) first_page_ = page_of_any_host(page);
       const std::uintptr_t place = page - first_page_ + frames / 2 + shift_;
       if (place < frames && page_of(static_cast<line_number>(place << line_bits) | persistent_bit) == 0)
         return static_cast<std::uint32_t>(place);

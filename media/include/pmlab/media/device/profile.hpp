@@ -61,6 +61,14 @@ struct device_profile {
   std::uint64_t outstanding_writes = 0;          // lines on their way to the DIMM, per thread; they keep no order
   std::uint64_t cpu_cache_bytes = 0;             // a thread's share of the CPU caches; 0: none
 
+  // Several hosts on one device, and what passes between them. All 0: it has one host.
+  std::uint64_t hosts = 0;          // at most so many
+  double host_transfer_ns = 0;      // a coherent line that another host has modified, by way of the device
+  double host_invalidation_ns = 0;  // one that other hosts have, and have not modified, for a store
+  double device_exchange_ns = 0;    // compare-exchange by the device, around the caches
+  double line_invalidation_ns = 0;  // clflushopt of a line, where it is not written back
+  double load_fence_ns = 0;         // mfence behind it
+
   // All times above were multiplied by this (see `scaled`). Not in the file.
   double scale = 1;
 };
