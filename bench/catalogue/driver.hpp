@@ -20,7 +20,7 @@
 namespace pmlab::bench {
 
 template <class Index, class Medium>
-class driver final : public subject {
+class driver : public subject {
  public:
   explicit driver(const subject_setup& setup) : setup_(setup) { open(); }
 
@@ -91,6 +91,15 @@ class driver final : public subject {
     bytes_before_ = before;
   }
 
+ protected:
+  // Media that count or charge need to know the begin and end of operations.
+  struct hooks {
+    Medium& medium;
+    void begin() const { media::begin_operation(medium); }
+    void end() const { media::end_operation(medium); }
+  };
+  [[nodiscard]] Medium& opened_medium() const noexcept { return *medium_; }
+
  private:
   using traits = medium_traits<Medium>;
 
@@ -98,13 +107,6 @@ class driver final : public subject {
     explicit opened(Medium& m) : index(Index::open(m)), shown(index, m) {}
     Index index;
     erased::erased_index<Index, Medium> shown;
-  };
-
-  // Media that count or charge need to know the begin and end of operations.
-  struct hooks {
-    Medium& medium;
-    void begin() const { media::begin_operation(medium); }
-    void end() const { media::end_operation(medium); }
   };
 
   // The persists of all indexes: phases run one after the other.

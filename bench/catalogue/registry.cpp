@@ -38,12 +38,23 @@ const index_description& combined(std::string_view text, const spec& given) {
     made.name = text;
     // It was made of the description of an index, whose roots are that index alone.
     made.layout_version = 0;
+    made.shared_by_hosts = false;
     made.open_root = {};
     made.salvage_root = {};
     return registered().emplace_back(std::move(made));
   }
   throw error(fmt::format("nothing is called {}(...)", given.name),
               fmt::format("did you mean {}(...)? `pmlab list` names the indexes", nearest(given.name, names)));
+}
+
+std::vector<const index_description*> sorted(bool shared_by_hosts) {
+  std::vector<const index_description*> all;
+  for (const index_description& d : registered())
+    if (d.shared_by_hosts == shared_by_hosts) all.push_back(&d);
+  std::sort(all.begin(), all.end(), [](const index_description* a, const index_description* b) {
+    return std::tie(a->peer, a->name) < std::tie(b->peer, b->name);
+  });
+  return all;
 }
 
 }  // namespace
@@ -58,21 +69,17 @@ std::vector<const combination*> all_combinations() {
   return all;
 }
 
-std::vector<const index_description*> all_indexes() {
-  std::vector<const index_description*> all;
-  for (const index_description& d : registered()) all.push_back(&d);
-  std::sort(all.begin(), all.end(), [](const index_description* a, const index_description* b) {
-    return std::tie(a->peer, a->name) < std::tie(b->peer, b->name);
-  });
-  return all;
-}
+std::vector<const index_description*> all_indexes() { return sorted(false); }
+
+std::vector<const index_description*> host_indexes() { return sorted(true); }
 
 const index_description& find_index(std::string_view name) {
   std::vector<std::string_view> names;
-  for (const index_description* d : all_indexes()) {
-    if (d->name == name) return *d;
-    names.push_back(d->name);
-  }
+  for (const auto& known : {all_indexes(), host_indexes()})
+    for (const index_description* d : known) {
+      if (d->name == name) return *d;
+      names.push_back(d->name);
+    }
   if (const spec given = parse_spec(name); !given.arguments.empty() || !given.options.empty())
     return combined(name, given);
   refuse_left_out(name);

@@ -3,6 +3,7 @@
 #include <pmlab/base/error.hpp>
 #include <pmlab/media/clock.hpp>
 #include "bench/catalogue/operation_loop.hpp"
+#include "bench/devices/profile_file.hpp"
 #include "bench/engine/contender.hpp"
 #include "bench/engine/driver_cost.hpp"
 #include "bench/engine/phase_runner.hpp"
@@ -45,13 +46,15 @@ constexpr std::uint64_t picoseconds = 1000;  // in a nanosecond
 constexpr std::uint64_t fixed_pool_bytes = std::uint64_t{64} << 20;
 
 // Why this index cannot run this phase on this medium; empty: it can.
-std::string refusal(const index_description& index, const phase& p, unsigned threads, const medium_spec& medium) {
+std::string refusal(const index_description& index, const phase& p, unsigned threads, const bench_options& options) {
+  const medium_spec& medium = options.medium;
   for (std::size_t k = 0; k < workload::operation_kinds; ++k) {
     const auto kind = static_cast<operation_kind>(k);
     if (!p.has(kind)) continue;
     if (std::string reason = index.refusal(kind, threads); !reason.empty()) return reason;
   }
   if (p.kind != phase_kind::reopen) return {};
+  if (options.hosts.front() > 1) return "the other hosts have it open";
   if (index.place == placement::own_dram) return "DRAM keeps nothing across a restart";
   const bool lasts = medium.in_pool() || medium.simulated;
   return lasts ? std::string() : "medium " + medium.text() + " keeps nothing across a restart";
@@ -64,7 +67,7 @@ void refuse_to_measure_nothing(const bench_options& options, const std::vector<c
     for (const phase& p : options.phases) {
       if (p.kind == phase_kind::load) continue;
       for (const unsigned threads : options.threads) {
-        const std::string reason = refusal(*d, p, threads, options.medium);
+        const std::string reason = refusal(*d, p, threads, options);
         if (reason.empty()) return;
         const std::string told = fmt::format("{} of {}: {}", p.name, d->name, reason);
         if (reasons.find(told) == std::string::npos) reasons += (reasons.empty() ? "" : "; ") + told;
@@ -119,20 +122,22 @@ std::string path_in_maps(const std::string& path) {
   return std::filesystem::weakly_canonical(path, unknown).string();
 }
 
-// One number of threads, from opening the indexes to closing them.
+// One number of hosts and of threads, the first of the options, from opening the indexes to closing them.
 class pass {
  public:
-  // Repeats `first_repeat` to the last of the options; `first`: of the run's passes.
+  // `threads`: of all hosts. Repeats `first_repeat` to the last of the options; `first`: of the run's passes.
   pass(const bench_options& options, const std::vector<const index_description*>& indexes, unsigned threads,
        progress& shown, bench_report& report, bool first, unsigned first_repeat = 1)
       : options_(options),
         shown_(shown),
         report_(report),
         first_repeat_(first_repeat),
-        machine_(options.medium, {.threads = threads,
+        machine_(options.medium, {.threads = threads / options.hosts.front(),
                                   .background = own_threads(indexes),
                                   .layout = options.layout - 1,
-                                  .cpu_cache_bytes = options.cpu_cache_bytes}),
+                                  .cpu_cache_bytes = options.cpu_cache_bytes,
+                                  .hosts = options.hosts.front(),
+                                  .coherence = options.coherence.value_or(simulator::coherence::full)}),
         team_(threads),
         runner_(options, team_, shown) {
     // A simulated machine is left as it is: what lies in its heap decides figures.
@@ -166,7 +171,10 @@ class pass {
   pass& operator=(const pass&) = delete;
 
  private:
+  [[nodiscard]] unsigned threads_of_host() const { return team_.size() / options_.hosts.front(); }
   [[nodiscard]] std::string threads_text() const {
+    const unsigned hosts = options_.hosts.front();
+    if (hosts > 1) return fmt::format("{} hosts with {} threads", hosts, threads_of_host());
     return team_.size() == 1 ? "1 thread" : fmt::format("{} threads", team_.size());
   }
   [[nodiscard]] std::string repeat_text(unsigned repeat) const {
@@ -268,7 +276,7 @@ class pass {
         throw error(fmt::format("pool {} lacks record {} of this run", c.pool->path(), i),
                     "it was loaded by something else: use --overwrite, or another path");
     }
-    report_.skipped.push_back({c.description->name, team_.size(), "load",
+    report_.skipped.push_back({c.description->name, threads_of_host(), "load",
                                fmt::format("the pool held the {} entries already", c.space.entries)});
   }
 
@@ -298,12 +306,12 @@ class pass {
   }
 
   void run_phase(contender& c, const phase& p, std::size_t position, unsigned repeat) {
-    std::string reason = refusal(*c.description, p, team_.size(), options_.medium);
+    std::string reason = refusal(*c.description, p, team_.size(), options_);
     if (reason.empty() && p.kind == phase_kind::reopen && !c.index->durable())
       reason = "medium " + c.medium(options_.medium) + " keeps nothing across a restart";
     if (!reason.empty()) {
       shown_.skip(c.description->name, p.name, phase_runner::weight_of(options_, p));
-      if (repeat == first_repeat_) report_.skipped.push_back({c.description->name, team_.size(), p.name, reason});
+      if (repeat == first_repeat_) report_.skipped.push_back({c.description->name, threads_of_host(), p.name, reason});
       return;
     }
     // An erase phase removes the entries of insert phases; without any, it is prepared here.
@@ -362,8 +370,7 @@ void run_simulated(const bench_options& options, const std::vector<const index_d
       bench_report one = simulated_pass(options, *d, threads, repeat, shown);
       // Shown in the process that measured.
       for (const phase& p : options.phases)
-        if (refusal(*d, p, threads, options.medium).empty())
-          shown.skip(d->name, p.name, phase_runner::weight_of(options, p));
+        if (refusal(*d, p, threads, options).empty()) shown.skip(d->name, p.name, phase_runner::weight_of(options, p));
       std::move(one.results.begin(), one.results.end(), std::back_inserter(report.results));
       std::move(one.first_wrong.begin(), one.first_wrong.end(), std::back_inserter(report.first_wrong));
       if (repeat == 1) std::move(one.skipped.begin(), one.skipped.end(), std::back_inserter(report.skipped));
@@ -383,13 +390,23 @@ clock_limits limits_of_clock() {
   return {static_cast<double>(empty.percentile(50)), static_cast<double>(empty.percentile(99))};
 }
 
+// Each number of hosts with each number of threads.
+std::vector<std::pair<unsigned, unsigned>> places_of(const bench_options& options) {
+  std::vector<std::pair<unsigned, unsigned>> places;
+  for (const unsigned hosts : options.hosts)
+    for (const unsigned threads : options.threads) places.emplace_back(hosts, threads);
+  return places;
+}
+
 // For the time that is left.
 void announce(const bench_options& options, const std::vector<const index_description*>& indexes, progress& shown) {
   const auto runs = static_cast<unsigned>(std::max<std::size_t>(options.persistence.size(), 1));
-  for (const unsigned threads : options.threads)
+  bench_options one = options;
+  for (const auto& [hosts, threads] : places_of(options))
     for (const index_description* d : indexes)
       for (const phase& p : options.phases) {
-        if (!refusal(*d, p, threads, options.medium).empty()) continue;
+        one.hosts = {hosts};
+        if (!refusal(*d, p, threads, one).empty()) continue;
         const bool once = p.kind == phase_kind::load && !options.medium.simulated;
         const double weight = phase_runner::weight_of(options, p);
         for (unsigned repeat = 0; repeat < runs * (once ? 1 : options.repeats); ++repeat)
@@ -407,6 +424,10 @@ void remark_on(const bench_options& options, bench_report& report) {
         "closed would have damaged them, and so would one after a kill");
   if (options.cpu_counters)
     if (std::string reason = cpu_counters::refusal(); !reason.empty()) report.remarks.push_back(std::move(reason));
+  if (*std::ranges::max_element(options.hosts) > 1)
+    report.remarks.emplace_back(
+        "of several hosts time alone is simulated: each load sees the newest store, so that a refresh that is missing "
+        "gives no wrong answer here; pmlab verify --hosts finds it");
   // Simulated threads have a core each.
   if (options.medium.simulated) return;
   const std::size_t cpus = usable_cpus().size();
@@ -419,6 +440,12 @@ void remark_on(const bench_options& options, bench_report& report) {
                           t, cpus)
             : fmt::format("{} threads share {} CPUs: their figures show waiting for a CPU, not scaling", t, cpus));
   }
+}
+
+std::vector<std::string> names_of_host_indexes() {
+  std::vector<std::string> names;
+  for (const index_description* d : host_indexes()) names.push_back(d->name);
+  return names;
 }
 
 // Whether the options about time fit the clock, and each other.
@@ -434,6 +461,38 @@ void check_clock(const bench_options& o) {
     throw error("--rate and --batch exclude each other: operations that wait for a batch begin late", "leave one out");
   if (o.rate > 0 && o.verify)
     throw error("--rate and --verify exclude each other: operations that wait for a check begin late", "leave one out");
+}
+
+// Whether the options about several hosts fit the medium and the indexes.
+void check_hosts(const bench_options& options, const std::vector<const index_description*>& indexes) {
+  const unsigned most = *std::ranges::max_element(options.hosts);
+  for (const index_description* d : indexes) {
+    if (d->shared_by_hosts && !options.medium.simulated)
+      throw error(fmt::format("{} is for several hosts, and medium {} has one", d->name, options.medium.text()),
+                  "use --medium simulated:cxl-pod");
+    if (most > 1 && !d->shared_by_hosts)
+      throw error(fmt::format("{} is not for several hosts", d->name),
+                  fmt::format("use {}, or leave --hosts out", fmt::join(names_of_host_indexes(), " or ")));
+  }
+  if (most == 1) {
+    if (options.coherence) throw error("--coherence is about several hosts", "give --hosts 2 or more, too");
+    return;
+  }
+  media::device_profile profile;
+  if (options.medium.simulated) profile = media::load_profile(options.medium.profile);
+  const std::uint64_t room = profile.hosts;
+  if (room < 2)
+    throw error(fmt::format("--hosts {}, and medium {} has one", most, options.medium.text()),
+                "use --medium simulated:cxl-pod, or a profile with hosts = 2 or more");
+  if (most > room)
+    throw error(fmt::format("{} hosts are more than device profile {} has", most, options.medium.profile),
+                fmt::format("give at most {}", room));
+  std::vector<media::persistence_domain> domains = options.persistence;
+  if (domains.empty()) domains.push_back(profile.persistence);
+  for (const media::persistence_domain d : domains)
+    if (media::keeps_caches(d))
+      throw error(fmt::format("persistence {} leaves flushes out, and several hosts need them", to_string(d)),
+                  "use adr");
 }
 
 }  // namespace
@@ -454,11 +513,14 @@ void check(const bench_options& options, const std::vector<const index_descripti
           fmt::format("{} cannot run on medium {}", d->name, options.medium.text()),
           "it lives in a pool of its own library: use --medium pmem:PATH, for example pmem:/dev/shm/pmlab.pool");
   }
+  check_hosts(options, indexes);
   if (options.medium.simulated)
-    for (const unsigned t : options.threads)
-      if (t > simulated_run::most_threads)
-        throw error(fmt::format("{} threads are more than a simulated machine has cores for", t),
-                    fmt::format("give at most {}", simulated_run::most_threads));
+    for (const auto& [hosts, threads] : places_of(options))
+      if (hosts * threads > simulated_run::most_threads)
+        throw error(
+            hosts == 1 ? fmt::format("{} threads are more than a simulated machine has cores for", threads)
+                       : fmt::format("{} hosts with {} threads each are more than there are cores for", hosts, threads),
+            fmt::format("give at most {}{}", simulated_run::most_threads, hosts == 1 ? "" : " in all"));
   if (!options.medium.simulated)
     for (const auto& [option, is_given] :
          {std::pair("--cpu-cache", options.cpu_cache_bytes != 0), std::pair("--layout", options.layout != 1)})
@@ -521,11 +583,12 @@ bench_report run_bench(const bench_options& options, const std::vector<const ind
     bench_options one_domain = options;
     one_domain.medium.persistence = domain;
     const std::size_t skipped_before = report.skipped.size();
-    for (const unsigned threads : options.threads) {
+    for (const auto& [hosts, threads] : places_of(options)) {
       bool working = !first;
+      one_domain.hosts = {hosts};
       try {
         if (options.medium.simulated) {
-          run_simulated(one_domain, indexes, threads, shown, report);
+          run_simulated(one_domain, indexes, hosts * threads, shown, report);
           if (report.failure) return report;
           first = false;
           continue;

@@ -1,6 +1,7 @@
 // Options of a benchmark run.
 #pragma once
 
+#include "checker/simulator/coherence.hpp"
 #include "bench/catalogue/medium_spec.hpp"
 #include "bench/catalogue/pool_files.hpp"
 #include "bench/devices/calibration.hpp"
@@ -24,12 +25,14 @@ struct bench_options {
   std::vector<media::persistence_domain> persistence;
   std::shared_ptr<const media::calibration> emulation;  // profile of an emulated medium, as this machine can play it
   std::uint64_t records = 1'000'000;
-  std::uint64_t operations = 1'000'000;  // per phase, over all threads
-  double seconds = 0;                    // > 0: every phase but load runs this long; `operations` is ignored
-  std::vector<unsigned> threads = {1};
-  std::vector<phase> phases;                     // in their order; `load` is always first, requested or not
-  std::optional<workload::distribution> keys;    // nothing: uniform, and workloads their own
-  std::shared_ptr<const workload::trace> trace;  // load and run come from it instead; null: no trace
+  std::uint64_t operations = 1'000'000;           // per phase, over all threads
+  double seconds = 0;                             // > 0: every phase but load runs this long; `operations` is ignored
+  std::vector<unsigned> threads = {1};            // threads of each host
+  std::vector<unsigned> hosts = {1};              // that share the memory
+  std::optional<simulator::coherence> coherence;  // between hosts; nothing: full
+  std::vector<phase> phases;                      // in their order; `load` is always first, requested or not
+  std::optional<workload::distribution> keys;     // nothing: uniform, and workloads their own
+  std::shared_ptr<const workload::trace> trace;   // load and run come from it instead; null: no trace
   bool verify = false;
   unsigned repeats = 1;
   std::uint32_t batch = 1;

@@ -5,6 +5,7 @@
 #include "bench/engine/engine.hpp"
 #include "bench/engine/on_pages.hpp"
 #include "bench/engine/ownership.hpp"
+#include "bench/engine/simulated_run.hpp"
 #include "bench/support/pm_counters.hpp"
 #include "bench/support/quantity.hpp"
 #include "bench/workload/keys.hpp"
@@ -88,6 +89,7 @@ struct phase_runner::totals {
   double seconds = 0;
   double seconds_left = std::numeric_limits<double>::infinity();
   layer_statistics layer_before;
+  host_sums between_hosts_before;
 };
 
 double phase_runner::weight_of(const bench_options& options, const phase& p) {
@@ -143,6 +145,7 @@ phase_result phase_runner::measure_rounds(contender& c, const phase& p, std::uin
   c.index->reset_accesses();
   totals sums(team_.size());
   sums.layer_before = c.index->layer();
+  sums.between_hosts_before = simulated_run::between_hosts();
   const bool by_time = options_.seconds > 0 && p.kind != phase_kind::load;
   if (by_time) sums.seconds_left = options_.seconds;
   const std::uint64_t total = maker_.operations_of(p, c.keys);
@@ -305,7 +308,13 @@ phase_result phase_runner::summarize(contender& c, const phase& p, unsigned repe
   phase_result result;
   result.index = c.description->name;
   result.medium = c.medium(options_.medium);
-  result.threads = team_.size();
+  result.hosts = options_.hosts.front();
+  result.threads = team_.size() / result.hosts;
+  if (result.hosts > 1) {
+    result.coherence = to_string(options_.coherence.value_or(simulator::coherence::full));
+    host_sums done = simulated_run::between_hosts();
+    result.between_hosts = subtract_counters(done, sums.between_hosts_before);
+  }
   result.phase = p.name;
   result.repeat = repeat;
   result.operations = sums.executed;

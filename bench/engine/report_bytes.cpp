@@ -9,12 +9,12 @@ namespace {
 // `with` each member, in the same order in both directions. A member that is added and not named here does not compile.
 template <class Result, class With>
 void each_part_of_result(Result& r, With&& with) {
-  auto& [index, medium, threads, phase, repeat, operations, seconds, throughput, latency, accesses, persists,
-         media_bytes, persistence, measured_under, space, entries, restart, layer, wrong, cpu_cache_bytes, intervals,
-         distribution, cpu, modules, driver_ns, huge_page_share, invalid] = r;
-  with(index, medium, threads, phase, repeat, operations, seconds, throughput, latency, accesses, persists, media_bytes,
-       persistence, measured_under, space, entries, restart, layer, wrong, cpu_cache_bytes, intervals, distribution,
-       cpu, modules, driver_ns, huge_page_share, invalid);
+  auto& [index, medium, threads, hosts, coherence, phase, repeat, operations, seconds, throughput, latency, accesses,
+         persists, media_bytes, between_hosts, persistence, measured_under, space, entries, restart, layer, wrong,
+         cpu_cache_bytes, intervals, distribution, cpu, modules, driver_ns, huge_page_share, invalid] = r;
+  with(index, medium, threads, hosts, coherence, phase, repeat, operations, seconds, throughput, latency, accesses,
+       persists, media_bytes, between_hosts, persistence, measured_under, space, entries, restart, layer, wrong,
+       cpu_cache_bytes, intervals, distribution, cpu, modules, driver_ns, huge_page_share, invalid);
 }
 template <class Skipped, class With>
 void each_part_of_skipped(Skipped& s, With&& with) {

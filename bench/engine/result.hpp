@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bench/catalogue/subject.hpp"
+#include "bench/engine/simulated_run.hpp"
 #include "bench/support/cpu_counters.hpp"
 #include "bench/support/pm_counters.hpp"
 
@@ -32,7 +33,9 @@ struct restart_times {
 struct phase_result {
   std::string index;
   std::string medium;
-  unsigned threads = 1;
+  unsigned threads = 1;   // threads of each host
+  unsigned hosts = 1;     // that share the memory
+  std::string coherence;  // between several; empty: there is one
   std::string phase;
   unsigned repeat = 1;  // from 1
   std::uint64_t operations = 0;
@@ -42,6 +45,7 @@ struct phase_result {
   std::optional<media::counts> accesses;                 // on a counting medium
   std::optional<persist_sums> persists;                  // on a counting or simulated medium
   std::optional<media_sums> media_bytes;                 // where they are counted or modelled
+  std::optional<host_sums> between_hosts;                // nothing: there is one host
   std::optional<media::persistence_domain> persistence;  // nothing: it lives in DRAM, or its own library decides
   std::optional<media::persistence_domain>
       measured_under;                    // that of --persistence, whether the index follows it or not

@@ -67,7 +67,13 @@ std::vector<named_field> fields_of(const phase_result& r) {
           {"dram_bytes_per_key", r.space ? number(r.space->dram) : ""},
           {"entries", number(r.entries)},
           {"wrong_answers", r.wrong ? number(*r.wrong) : ""},
-          {"invalid", csv_field(r.invalid)}};
+          {"invalid", csv_field(r.invalid)},
+          {"hosts", number(r.hosts)},
+          {"coherence", r.coherence},
+          {"lines_refreshed", per_operation(r.between_hosts, &host_sums::refreshed)},
+          {"lines_published", per_operation(r.between_hosts, &host_sums::published)},
+          {"device_exchanges", per_operation(r.between_hosts, &host_sums::exchanges)},
+          {"lines_fetched", per_operation(r.between_hosts, &host_sums::fetched)}};
 }
 
 std::string line_of(const std::vector<named_field>& fields, bool names) {

@@ -91,6 +91,8 @@ json options_to_json(const bench_options& o, const std::string& command) {
   j["operations"] = o.seconds > 0 ? json(nullptr) : json(o.operations);
   j["seconds"] = o.seconds > 0 ? json(o.seconds) : json(nullptr);
   j["threads"] = o.threads;
+  j["hosts"] = o.hosts;
+  j["coherence"] = o.coherence ? json(to_string(*o.coherence)) : json(nullptr);
   j["phases"] = phases;
   j["distribution"] = o.keys ? json(o.keys->name()) : json(nullptr);
   j["trace"] = o.trace ? json(o.trace->source) : json(nullptr);
@@ -176,6 +178,8 @@ json result_to_json(const phase_result& r) {
   j["index"] = r.index;
   j["medium"] = r.medium;
   j["threads"] = r.threads;
+  j["hosts"] = r.hosts;
+  j["coherence"] = r.coherence.empty() ? json(nullptr) : json(r.coherence);
   j["phase"] = r.phase;
   j["repeat"] = r.repeat;
   j["operations"] = r.operations;
@@ -188,6 +192,7 @@ json result_to_json(const phase_result& r) {
   j["persistence"] = r.persistence ? json(to_string(*r.persistence)) : json(nullptr);
   j["persists"] = per_operation_to_json(r, r.persists);
   j["media_bytes"] = media_bytes_to_json(r);
+  j["between_hosts"] = per_operation_to_json(r, r.between_hosts);
   j["cpu_cache_bytes"] = r.cpu_cache_bytes == 0 ? json(nullptr) : json(r.cpu_cache_bytes);
   j["bytes_per_key"] = r.space ? json{{"pm", r.space->pm}, {"dram", r.space->dram}} : json(nullptr);
   j["cache"] = cache_to_json(r);

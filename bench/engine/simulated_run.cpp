@@ -11,6 +11,7 @@ namespace pmlab::bench {
 
 // And the caller's own core.
 static_assert(simulated_run::most_threads + 1 == simulator::core_set::most_cores);
+static_assert(simulated_run::most_hosts == simulator::timed_hosts::most);
 
 namespace {
 
@@ -22,9 +23,11 @@ constexpr std::uint64_t frames = 512;             // 4 KB each: 2 MB
 struct simulated_run::running {
   running(const medium_spec& medium, const options& given, std::uint32_t first_frame)
       : device(device_of(medium, given.cpu_cache_bytes)),
+        hosts{.count = given.hosts, .threads = given.threads, .coherence = given.coherence},
         // Background threads that get no core of their own share the first ones.
         costs(device, media::load_profile(dram_profile),
-              std::min(given.threads + 1 + given.background, simulator::core_set::most_cores), first_frame) {}
+              std::min(given.threads * given.hosts + 1 + given.background, simulator::core_set::most_cores),
+              first_frame, given.hosts == 1 ? nullptr : &hosts) {}
 
   static media::device_profile device_of(const medium_spec& medium, std::uint64_t cpu_cache_bytes) {
     media::device_profile profile = media::load_profile(medium.profile);
@@ -34,6 +37,7 @@ struct simulated_run::running {
   }
 
   media::device_profile device;
+  simulator::timed_hosts hosts;
   simulator::device_timing costs;
 };
 
@@ -43,6 +47,7 @@ simulated_run::simulated_run(const medium_spec& medium, const options& given) {
   running_ = std::make_unique<running>(medium, given, static_cast<std::uint32_t>(drawn / granules_of_heap % frames));
   simulator::machine_options how;
   how.cost = &running_->costs;
+  how.timed_hosts = given.hosts == 1 ? nullptr : &running_->hosts;
   how.watch_freed = false;
   how.heap_of_libraries = !given.program_is_simulated;
   how.heap_offset = 16 * (drawn % granules_of_heap);
@@ -55,6 +60,13 @@ simulated_run::~simulated_run() {
   if (!running_) return;
   simulator::the_machine().end();
   simulator::the_machine().lose_power_as(media::persistence_domain::adr);
+}
+
+host_sums simulated_run::between_hosts() noexcept {
+  const simulator::machine& m = simulator::the_machine();
+  const simulator::persist_counts& counts = m.persists();
+  return {counts.invalidations, counts.flushes - counts.invalidations, counts.exchanges,
+          m.running() && m.cost() != nullptr ? m.cost()->traffic().fetched : 0};
 }
 
 std::uint64_t simulated_run::cpu_cache_bytes() const noexcept { return running_ ? running_->costs.cache_bytes() : 0; }

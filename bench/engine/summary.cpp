@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pmlab::bench {
@@ -41,6 +42,7 @@ summary_row row_of(const group& repeats) {
   row.index = last.index;
   row.medium = last.medium;
   row.threads = last.threads;
+  row.hosts = last.hosts;
   row.phase = last.phase;
   row.persistence = last.persistence;
   row.measured_under = last.measured_under;
@@ -64,6 +66,7 @@ summary_row row_of(const group& repeats) {
     add(row.accesses, r->accesses);
     add(row.persists, r->persists);
     add(row.media_bytes, r->media_bytes);
+    add(row.between_hosts, r->between_hosts);
     add(row.modules, r->modules);
     add(row.wrong, r->wrong);
     if (row.invalid.empty()) row.invalid = r->invalid;
@@ -95,14 +98,16 @@ std::vector<summary_row> summarize(const std::vector<phase_result>& results, con
   const auto indexes = distinct(results, [](const phase_result& r) { return r.index; });
   const auto phases = distinct(results, [](const phase_result& r) { return r.phase; });
   const auto domains = distinct(results, [](const phase_result& r) { return r.measured_under; });
-  for (const unsigned threads : distinct(results, [](const phase_result& r) { return r.threads; }))
+  for (const auto& [hosts, threads] :
+       distinct(results, [](const phase_result& r) { return std::pair(r.hosts, r.threads); }))
     for (const std::string& phase : phases) {
       const std::size_t first = rows.size();
       for (const auto& domain : domains)
         for (const std::string& index : indexes) {
           group repeats;
           for (const phase_result& r : results)
-            if (r.threads == threads && r.phase == phase && r.index == index && r.measured_under == domain)
+            if (r.hosts == hosts && r.threads == threads && r.phase == phase && r.index == index &&
+                r.measured_under == domain)
               repeats.push_back(&r);
           if (!repeats.empty()) rows.push_back(row_of(repeats));
         }

@@ -130,9 +130,12 @@ std::string results_table(const bench_options& options, const bench_report& repo
   const bool driven = any(rows, [](const summary_row& r) { return r.driver_ns.has_value(); });
   const bool paged = any(rows, [](const summary_row& r) { return r.huge_page_share.has_value(); });
   const bool checked = any(rows, [](const summary_row& r) { return r.wrong.has_value(); });
+  const bool hosted = any(rows, [](const summary_row& r) { return r.hosts > 1; });
 
   std::vector<cells> lines;
-  cells head = {"threads", "phase"};
+  cells head;
+  if (hosted) head.emplace_back("hosts");
+  head.insert(head.end(), {"threads", "phase"});
   if (!options.persistence.empty()) head.emplace_back("persistence");
   head.insert(head.end(), {"index", "throughput"});
   if (several) head.push_back("/ " + baseline);
@@ -146,6 +149,7 @@ std::string results_table(const bench_options& options, const bench_report& repo
       head.emplace_back(name);
   if (persisting) head.insert(head.end(), {"flushes", "fences"});
   if (media_counted) head.insert(head.end(), {"media B read", "media B written"});
+  if (hosted) head.insert(head.end(), {"refreshed", "published", "exchanges", "fetched"});
   if (of_modules)
     for (const char* const name : {"media reads", "media writes", "read requests", "write requests"})
       head.emplace_back(name);
@@ -154,7 +158,9 @@ std::string results_table(const bench_options& options, const bench_report& repo
   if (invalid) head.emplace_back("");
   lines.push_back(head);
   for (const summary_row& r : rows) {
-    cells line = {fmt::format("{}", r.threads), r.phase};
+    cells line;
+    if (hosted) line.push_back(fmt::format("{}", r.hosts));
+    line.insert(line.end(), {fmt::format("{}", r.threads), r.phase});
     if (!options.persistence.empty()) line.emplace_back(r.persistence ? to_string(*r.persistence) : "-");
     line.insert(line.end(), {r.index, throughput(r)});
     if (several) line.push_back(r.ratio ? fmt::format("{:.2f}x", *r.ratio) : "-");
@@ -182,6 +188,9 @@ std::string results_table(const bench_options& options, const bench_report& repo
     if (media_counted)
       for (const std::uint64_t media_sums::*part : {&media_sums::bytes_read, &media_sums::bytes_written})
         line.push_back(r.media_bytes ? per_operation((*r.media_bytes).*part, r, 0) : "-");
+    if (hosted)
+      for (const counter<host_sums>& c : host_sums::counters)
+        line.push_back(r.between_hosts ? per_operation((*r.between_hosts).*c.value, r) : "-");
     if (of_modules)
       for (std::size_t i = 0; i < pm_counts::kinds; ++i)
         line.push_back(r.modules ? per_operation(r.modules->counts[i], r) : "-");

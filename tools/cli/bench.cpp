@@ -1,4 +1,5 @@
 // `pmlab bench`: reads the options, runs the measurement, prints the figures.
+#include "checker/simulator/coherence.hpp"
 #include "tools/cli/command.hpp"
 #include "tools/cli/complaint.hpp"
 #include "tools/cli/outputs.hpp"
@@ -47,6 +48,13 @@ bool is_2m(const std::string& pages) {
   if (pages != "2M" && pages != "4K")
     throw error(fmt::format("--pages '{}' is no size of pages", pages), "give 2M or 4K");
   return pages == "2M";
+}
+
+// Throws pmlab::error.
+simulator::coherence coherence_of_hosts(const std::string& name) {
+  if (const auto found = simulator::coherence_of(name)) return *found;
+  throw error(fmt::format("--coherence '{}' is unknown", name),
+              fmt::format("give {}", fmt::join(simulator::coherence_names, ", ")));
 }
 
 // "100ms". Throws pmlab::error.
@@ -192,6 +200,7 @@ void make_folder(const std::string& path) {
 // "cceh.read.4-threads.repeat-1.hgrm"
 std::string histogram_path(const std::string& folder, const bench::phase_result& r) {
   std::string name = fmt::format("{}.{}.{}-threads.repeat-{}", r.index, r.phase, r.threads, r.repeat);
+  if (r.hosts > 1) name += fmt::format(".{}-hosts", r.hosts);
   if (r.measured_under) name += fmt::format(".{}", to_string(*r.measured_under));
   for (char& c : name)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-' && c != '_') c = '_';
@@ -320,7 +329,16 @@ command add_bench(CLI::App& program, const arguments& command_line) {
       text("--seconds", "", "S: run each phase this long instead; not on simulated media, whose time is virtual",
            o.seconds, bench::parse_seconds);
   seconds->excludes(operations);
-  text("--threads", "1", "N[,N...] or N-M: each number of threads in turn", o.threads, thread_numbers);
+  text("--threads", "1", "N[,N...] or N-M: each number of threads in turn; with --hosts: of each host", o.threads,
+       numbers_of);
+  text("--hosts", "1",
+       "N[,N...] or N-M: each number of hosts in turn that share a simulated memory, such as simulated:cxl-pod; "
+       "docs/hosts.md",
+       o.hosts, numbers_of);
+  text("--coherence", "",
+       fmt::format("{}, with --hosts: which lines are coherent between hosts; full if not given",
+                   fmt::join(simulator::coherence_names, " | ")),
+       o.coherence, coherence_of_hosts);
   CLI::Option* const workloads =
       texts("--workload", "ycsb-a ... ycsb-f, or shares such as \"read=.9,update=.1\"; may be repeated",
             [asked](const auto& given) { asked->workloads = all_of(given, workloads_of); });
@@ -400,7 +418,9 @@ command add_bench(CLI::App& program, const arguments& command_line) {
       "3 measured, but some rows are INVALID.\n\n"
       "  pmlab bench --index cceh,pmdk_hash --medium pmem:/dev/shm/pmlab.pool --records 1M --repeat 3\n"
       "  pmlab bench --index fast_fair --medium emulated:aep --workload ycsb-a --threads 1,2 --verify\n"
-      "  pmlab bench --index fast_fair,cceh --medium simulated:aep --records 100k --threads 1,2,4,8,16,32");
+      "  pmlab bench --index fast_fair,cceh --medium simulated:aep --records 100k --threads 1,2,4,8,16,32\n"
+      "  pmlab bench --index shared_tree --medium simulated:cxl-pod --records 100k --hosts 1,2,4,8 --coherence "
+      "partial");
   return {app, [asked, command_line] { return measure(*asked, command_line); }};
 }
 

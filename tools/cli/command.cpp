@@ -54,10 +54,10 @@ std::vector<std::string> index_names(const std::vector<std::string>& lists) {
   return names;
 }
 
-std::vector<unsigned> thread_numbers(const std::string& list) {
-  const auto number = [](const std::string& text) -> unsigned {
-    constexpr std::uint64_t most_threads = 1024;
-    return count_within(text, "--threads", 1, most_threads);
+std::vector<unsigned> numbers_of(const std::string& list, const std::string& option) {
+  const auto number = [&](const std::string& text) -> unsigned {
+    constexpr std::uint64_t most = 1024;
+    return count_within(text, option, 1, most);
   };
   std::vector<unsigned> numbers;
   for (const std::string& text : bench::words_of(list)) {
@@ -66,10 +66,10 @@ std::vector<unsigned> thread_numbers(const std::string& list) {
     const unsigned first = number(text.substr(0, dash));
     const unsigned last = dash == std::string::npos ? first : number(text.substr(dash + 1));
     if (last < first)
-      throw error(fmt::format("--threads '{}' ends before it begins", text), fmt::format("write {}-{}", last, first));
+      throw error(fmt::format("{} '{}' ends before it begins", option, text), fmt::format("write {}-{}", last, first));
     for (unsigned n = first; n <= last; ++n) numbers.push_back(n);
   }
-  bench::refuse_twice(numbers, "--threads");
+  bench::refuse_twice(numbers, option);
   return numbers;
 }
 

@@ -90,9 +90,9 @@ class parsed_text_options {
 // Throws pmlab::error: a bracket has no partner; a name is there twice.
 [[nodiscard]] std::vector<std::string> index_names(const std::vector<std::string>& lists);
 
-// The numbers of --threads: "1,2,8-10" is 1, 2, 8, 9, 10. Throws pmlab::error: no number, 0, a range that ends before
-// it begins, more than 1024, a number twice.
-[[nodiscard]] std::vector<unsigned> thread_numbers(const std::string& list);
+// The numbers of --threads or --hosts: "1,2,8-10" is 1, 2, 8, 9, 10. Throws pmlab::error: no number, 0, a range that
+// ends before it begins, more than 1024, a number twice.
+[[nodiscard]] std::vector<unsigned> numbers_of(const std::string& list, const std::string& option);
 
 [[nodiscard]] command add_list(CLI::App& program);
 [[nodiscard]] command add_bench(CLI::App& program, const arguments& given);

@@ -153,7 +153,7 @@ command add_microbench(CLI::App& program, const arguments& command_line) {
   text("--filter", asked->filter, "REGEX: only cases whose name has a match");
   app->add_flag("--list", asked->list, "Show the cases and measure nothing");
   parsed("--threads", "", "N[,N...] or N-M: in place of the suite's numbers of threads (mixes keep theirs)",
-         asked->threads, thread_numbers);
+         asked->threads, numbers_of);
   constexpr std::uint64_t most_layouts = 1000;
   parsed("--layouts", "1", "N: of a simulated memory: measure each case on so many; docs/experiments.md",
          asked->memory.options.layouts, up_to(most_layouts));
