@@ -70,6 +70,8 @@ def cases_of_bench(document, prefix, cell=None):
     by_place = defaultdict(list)
     most = defaultdict(int)
     for result in document["results"]:
+        if result.get("hosts", 1) > 1:
+            continue  # no claim is about several
         by_place[_place(result)].append(result)
         most[_place(result)[:2]] = max(most[_place(result)[:2]], result["threads"])
     cases = []

@@ -47,6 +47,7 @@ class Figures:
 def _of_measurement(run, m, quantities):
     words = [names.index_title(m.index), names.short_phase(m.phase),
              *(v for k, v in getattr(m, "keys", {}).items() if k != "store"),
+             *([f"{m.hosts} hosts"] if getattr(m, "hosts", 1) > 1 else []),
              "1 thread" if m.threads == 1 else f"{m.threads} threads", *([f"batch {m.batch}"] if m.batch > 1 else [])]
     counts = m.medium.startswith("counted")
     for name in quantities:

@@ -15,7 +15,7 @@ NOT_SHOWN = {"load"}  # phases that only prepare
 LOGARITHMIC_FROM = 50  # times the lowest value
 ALIKE = "each of {}, which are alike,"
 MANY_CONTESTS = 4  # more than that are counted, not listed
-GROWING = ("threads", "records", "batch", "size", "value", "depth", "ring", "devices")  # axes that are counts
+GROWING = ("threads", "hosts", "records", "batch", "size", "value", "depth", "ring", "devices")  # axes that are counts
 
 
 @dataclass
@@ -35,7 +35,8 @@ def _found(runs, quantity):
             loads_pairs = "value" in getattr(m, "keys", {})  # their loading is measured
             if value is None or (m.phase in NOT_SHOWN and not loads_pairs):
                 continue
-            keys = {**run.values, "threads": str(m.threads), "phase": m.phase, "index": m.index,
+            keys = {**run.values, "threads": str(m.threads), "hosts": str(getattr(m, "hosts", 1)),
+                    "phase": m.phase, "index": m.index,
                     **getattr(m, "keys", {})}
             keys.setdefault("medium", names.device(m.medium))
             keys["medium"] = names.device(keys["medium"])
@@ -58,7 +59,7 @@ def _different_parts(labels):
 
 
 _COUNTED = {"records": "{} records", "batch": "batches of {}", "size": "operations of {}", "value": "values of {}",
-            "depth": "{} in flight", "ring": "a ring of {}", "devices": "{} devices"}
+            "depth": "{} in flight", "ring": "a ring of {}", "devices": "{} devices", "hosts": "{} hosts"}
 
 
 def label_of(key, value, all_values):

@@ -15,6 +15,7 @@ class Measurement:
     threads: int
     batch: int
     repeats: list = field(default_factory=list)
+    hosts: int = 1  # that share the memory; `threads` is of each
 
     def _median(self, value_of):
         values = [v for v in map(value_of, self.repeats) if v is not None]
@@ -52,6 +53,9 @@ class Measurement:
 
     def per_operation(self, what):
         return self._median(lambda r: (r.get("per_operation") or {}).get(what))
+
+    def between_hosts(self, what):
+        return self._median(lambda r: (r.get("between_hosts") or {}).get(what))
 
     def range_of(self, value_of):
         """Lowest and highest of the repeats: `value_of` of a measurement of each. (None, None): it was not measured."""

@@ -30,6 +30,10 @@ def _media_bytes(way):
     return lambda m: m.media_bytes(way)
 
 
+def _between_hosts(key):
+    return lambda m: m.between_hosts(key)
+
+
 def _milliseconds(nanoseconds):
     return None if nanoseconds is None else nanoseconds / 1e6
 
@@ -90,6 +94,7 @@ QUANTITIES = {
     "device_reads": Quantity("device lines read per operation", _counted("device_lines_read"), names.number),
     "device_writes": Quantity("device lines written per operation", _counted("device_lines_written"), names.number),
     "media_bytes_read": Quantity("bytes of the media read per operation", _media_bytes("read"), names.number),
+    "fetched": Quantity("lines from the shared device per operation", _between_hosts("fetched"), names.number),
     "media_bytes_written": Quantity("bytes of the media written per operation", _media_bytes("written"), names.number),
     "thousand": Quantity("thousand operations/s", lambda m: m.throughput / 1e3 if m.throughput else None, _thousand,
                          True),

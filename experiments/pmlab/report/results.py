@@ -124,9 +124,9 @@ def _read(path):
 
 # Members of one result: texts, numbers, and groups of numbers. All but the texts may be null, or lack.
 _TEXTS = ("index", "medium", "phase")
-_NUMBERS = ("threads", "batch", "operations", "seconds", "throughput_ops_per_s", "entries", "wrong_answers",
+_NUMBERS = ("threads", "hosts", "batch", "operations", "seconds", "throughput_ops_per_s", "entries", "wrong_answers",
             "cpu_cache_bytes")
-_GROUPS = ("latency_ns", "per_operation", "media_bytes", "bytes_per_key", "restart")
+_GROUPS = ("latency_ns", "per_operation", "between_hosts", "media_bytes", "bytes_per_key", "restart")
 
 
 def _is_number(value):
@@ -164,7 +164,8 @@ def _run_of(path, document, described):
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise BadResults(f"{path}: result {number} lacks or spoils {problem}") from problem
         batch = int(result.get("batch") or options.get("batch") or 1)
-        m = measurements.setdefault((*key, batch), Measurement(name, *key, batch))
+        hosts = int(result.get("hosts") or 1)
+        m = measurements.setdefault((*key, batch, hosts), Measurement(name, *key, batch, hosts=hosts))
         m.repeats.append(result)
     return Run(name, described.get("about", ""), described.get("command", ""), document.get("machine", {}), options,
                document.get("remarks") or [], document.get("skipped") or [], list(measurements.values()),

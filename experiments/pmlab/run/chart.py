@@ -9,7 +9,7 @@ from ..spelling import nearest
 # standard: the charts that every comparison of indexes gets (pmlab.report.sections).
 # timeline: throughput over time, of cells with `interval`.
 KINDS = ("lines", "bars", "standard", "timeline")
-_DIMENSIONS = ("threads", "phase", "index", "medium")
+_DIMENSIONS = ("threads", "phase", "index", "medium", "hosts")
 _OF_STORES = ("store", "container", "merge", "ring", "pattern", "size", "value", "depth", "device", "devices",
               "staging", "place", "memtable")
 

@@ -111,7 +111,7 @@ def guess(cell):
         text = cell.value(option)
         return count_of(text, option) if text else otherwise
 
-    runs = _parts(cell.value("--index")) * _parts(cell.value("--threads", "1"))
+    runs = _parts(cell.value("--index")) * _parts(cell.value("--threads", "1")) * _parts(cell.value("--hosts", "1"))
     # A composed index does the work of two, and a scan that of many reads; the kind's correction covers the rest.
     operation = _MICROSECONDS.get(cell.medium.split(":")[0], _OTHER_MICROSECONDS) / 1e6
     if cell.all_values("--trace"):
