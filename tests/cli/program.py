@@ -39,6 +39,17 @@ def there(*names):
     return [name for name in names if name not in left_out()]
 
 
+def fields_of(value):
+    """Every field of a JSON document, as docs/ names it; a field of several objects comes several times."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from fields_of(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from fields_of(inner)
+
+
 TERMINAL_WIDTH = 80
 
 

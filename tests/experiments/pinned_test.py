@@ -7,21 +7,21 @@ A change that moves a figure changes the table in the same commit, with the reas
 The figures are those of one compiler and its flags, which the first line of the table names. A build by another one is
 not compared (exit status 77, which ctest takes for skipped).
 """
-import csv
 import json
 import os
 import subprocess
 import sys
 import tempfile
 
-TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pinned_figures.csv")
+from pinned_table import PinnedTable
+
+TABLE = PinnedTable(__file__, "pinned_figures.csv", ["cell", "index", "threads", "phase", "figure"])
 # Between them each index, cache, hybrid, their restarts, and every simulated profile.
 EXPERIMENTS = ["ablation_cache", "ablation_place", "adaptive_cache", "adaptive_hybrid", "cache", "cache_parallel",
                "cache_size", "cache_threads", "counted", "hybrid", "hybrid_restart", "placement", "placement_cxl",
                "recovery", "which_index", "which_strings", "ycsb"]
 WITH_MEDIA_BYTES = ["which_index"]
 COUNTED = ["pm_lines_read", "device_lines_read", "device_lines_written", "flushes", "fences"]
-COLUMNS = ["cell", "index", "threads", "phase", "figure"]
 SKIPPED = 77
 
 
@@ -65,50 +65,15 @@ def measure(pmlab, experiments):
     return build, table
 
 
-def read():
-    with open(TABLE, encoding="utf-8", newline="") as f:
-        build = f.readline().rstrip("\n")
-        return build, {tuple(row[c] for c in COLUMNS): row["value"] for row in csv.DictReader(f)}
-
-
-def write(build, table):
-    with open(TABLE, "w", encoding="utf-8", newline="") as f:
-        f.write(build + "\n")
-        rows = csv.writer(f, lineterminator="\n")
-        rows.writerow([*COLUMNS, "value"])
-        rows.writerows([*key, value] for key, value in table.items())
-
-
-def moved(old, new):
-    """A line for each figure that is not as it was."""
-    for key in sorted(old.keys() | new.keys()):
-        before, after = old.get(key, "not there"), new.get(key, "not there")
-        if before == after:
-            continue
-        ratio = ""
-        if key in old and key in new and float(before) != 0:
-            ratio = f" ({100 * (float(after) / float(before) - 1):+.2f} %)"
-        cell, index, threads, phase, figure = key
-        yield f"  {cell}, {index}, {threads} threads, {phase}: {figure} {before} -> {after}{ratio}"
-
-
 def main():
     pmlab = os.path.abspath(sys.argv[1])
     build, new = measure(pmlab, EXPERIMENTS)
     if "--update" in sys.argv[2:]:
-        write(build, new)
-        print(f"{TABLE}: {len(new)} figures")
+        TABLE.write(build, new)
         return
-    pinned_build, old = read()
-    if build != pinned_build:
-        print(f"not compared: this build is\n  {build}\nand the table of\n  {pinned_build}")
+    if not TABLE.is_of(build):
         sys.exit(SKIPPED)
-    lines = list(moved(old, new))
-    if lines:
-        sys.exit("\n".join([f"{len(lines)} of {len(old)} pinned figures moved:", *lines,
-                            "If that is meant, give the reason in the commit that has the new table:",
-                            "  python3 tests/experiments/pinned_test.py build/release/bin/pmlab --update"]))
-    print(f"{len(new)} figures are as pinned")
+    TABLE.expect(new)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class Page(unittest.TestCase):
                              "the page was edited, or its script: scripts/which_index writes it again")
 
     def test_its_figures_are_of_today(self):
-        _, pinned = which_index.pinned_module().read()
+        _, pinned = which_index.pinned_module().TABLE.read()
         self.assertEqual(self.digest, which_index.digest_of(which_index.commands_of(PMLAB), pinned),
                          "the experiment, the indexes or their pinned figures have changed since" + REMEDY)
 

@@ -11,7 +11,6 @@ A change that moves a figure changes the table in the same commit, with the reas
 The figures are those of one compiler and its flags, which the first line of the table names; those of another build are
 not compared with it.
 """
-import csv
 import json
 import os
 import shutil
@@ -20,7 +19,10 @@ import subprocess
 import sys
 import tempfile
 
-TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "virtual_time_figures.csv")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tests", "experiments"))
+from pinned_table import PinnedTable  # noqa: E402
+
+TABLE = PinnedTable(__file__, "virtual_time_figures.csv", ["run", "store", "case", "figure"])
 COMMON = ["stores", "volumes", "--medium", "simulated:aep", "--device", "simulated:p4610",
           "--volume-bytes", "32M", "--operations", "1500", "--repeat", "3", "--quiet"]
 RUNS = {
@@ -28,7 +30,6 @@ RUNS = {
     "four threads": ["--store", "chunk_store,raw", "--phases", "fill,mix-a", "--size", "16K", "--depth", "8",
                      "--threads", "4", "--index", "skip_list", "--ring", "4"],
 }
-COLUMNS = ["run", "store", "case", "figure"]
 
 
 def copy_at_a_longer_path(pmlab, folder):
@@ -89,26 +90,9 @@ def main():
     if ratio < 0.95:
         sys.exit(f"4 KiB random overwrites at depth 32 reach {ratio:.3f} of the drive, less than 0.95")
     if "--update" in sys.argv[2:]:
-        with open(TABLE, "w", encoding="utf-8", newline="") as f:
-            f.write(build + "\n")
-            rows = csv.writer(f, lineterminator="\n")
-            rows.writerow([*COLUMNS, "value"])
-            rows.writerows([*key, value] for key, value in table.items())
-        return
-    with open(TABLE, encoding="utf-8", newline="") as f:
-        pinned_build = f.readline().rstrip("\n")
-        pinned = {tuple(row[c] for c in COLUMNS): row["value"] for row in csv.DictReader(f)}
-    if build != pinned_build:
-        print(f"the same twice; not compared with the table: this build is\n  {build}\nand the table of\n  "
-              f"{pinned_build}")
-        return
-    moved = [f"  {', '.join(key)}: {pinned.get(key, 'not there')} -> {table.get(key, 'not there')}"
-             for key in sorted(pinned.keys() | table.keys()) if pinned.get(key) != table.get(key)]
-    if moved:
-        sys.exit("\n".join([f"{len(moved)} of {len(pinned)} figures moved:", *moved,
-                            "If that is meant, give the reason in the commit that has the new table:",
-                            "  python3 bench/tests/stores/virtual_time_test.py build/release/bin/pmlab --update"]))
-    print(f"{len(table)} figures are as pinned")
+        TABLE.write(build, table)
+    elif TABLE.is_of(build):
+        TABLE.expect(table)
 
 
 if __name__ == "__main__":

@@ -7,20 +7,9 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tests", "cli"))
-from program import DOCS, ProgramTest, main  # noqa: E402
+from program import DOCS, ProgramTest, fields_of, main  # noqa: E402
 
 ONE_READ = "^random-read/bytes=4096/depth=32$"
-
-
-def paths_of(value):
-    """Every field of a document, as docs/blocks.md names it."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield key
-            yield from paths_of(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from paths_of(inner)
 
 
 class Drive(ProgramTest):
@@ -54,7 +43,7 @@ class Drive(ProgramTest):
             self.assertIsNone(case["fio"])
         with open(os.path.join(DOCS, "blocks.md"), encoding="utf-8") as f:
             page = f.read()
-        self.assertEqual([field for field in paths_of(document) if f"`{field}`" not in page
+        self.assertEqual([field for field in fields_of(document) if f"`{field}`" not in page
                           and f'"{field}"' not in page], [])
 
     def test_a_simulated_drive_is_as_its_datasheet_and_repeats_to_the_digit(self):

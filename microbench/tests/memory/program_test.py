@@ -7,7 +7,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tests", "cli"))
-from program import DOCS, PMLAB, ProgramTest, main  # noqa: E402
+from program import DOCS, PMLAB, ProgramTest, fields_of, main  # noqa: E402
 
 GOOGLE = sys.argv[2] if len(sys.argv) > 2 else None  # a build without Google Benchmark has none
 
@@ -36,17 +36,6 @@ operation = "mixed"
 readers = 1
 writers = 1
 """
-
-
-def paths_of(value, prefix=""):
-    """Every field of a document, as docs/microbench.md names it."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield key
-            yield from paths_of(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from paths_of(inner)
 
 
 class Microbench(ProgramTest):
@@ -101,7 +90,7 @@ class Microbench(ProgramTest):
         with open(os.path.join(DOCS, "results-schema.md"), encoding="utf-8") as f:
             text += f.read().replace("machine.", "")
         named = set(re.findall(r"[`.]([a-z_0-9]+)`", text)) | set(re.findall(r"\b[a-z_0-9]+\b", text))
-        self.assertEqual(set(paths_of(document)) - named, set())
+        self.assertEqual(set(fields_of(document)) - named, set())
         self.assertEqual([c["name"] for c in document["cases"]],
                          ["read", "write/threads=1", "write/threads=2", "mix"])
         read = document["cases"][0]
