@@ -25,8 +25,9 @@ class Mutation(unittest.TestCase):
         def test_the_original_is_clean(self):
             self.verifier.choose(0)
             what = plant.clean_flags(DATA)
-            self.verifier.expect_clean(*what, "--crashes", "--budget", "1")
-            self.verifier.expect_clean(*what, "--schedules", "--threads", "4", "--budget", "1")
+            # Short: clean_test.py searches the source itself for longer, and this only finds choices that change it.
+            self.verifier.expect_clean(*what, "--crashes", "--budget", "0.7")
+            self.verifier.expect_clean(*what, "--schedules", "--threads", "4", "--budget", "0.7")
 
     else:
 

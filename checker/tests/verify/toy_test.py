@@ -17,7 +17,7 @@ class Toy(unittest.TestCase):
 
     def test_without_the_defect_it_is_clean(self):
         self.verifier.choose(0)
-        self.verifier.expect_clean(*FLAGS, "--budget", "2")
+        self.verifier.expect_clean(*FLAGS, "--budget", "1")
 
 
 if __name__ == "__main__":
