@@ -208,8 +208,8 @@ TEST_F(DamagedFile, of_a_name_costs_no_other_key_space_and_the_pairs_are_there) 
   EXPECT_LE(utilization(), utilization_without_pairs_ + 1);
 }
 
-// Bits of the memory's file: each opening is a process of its own. It is refused by name, or answers right, or names the
-// damaged pair; that can be stored again and deleted then, as all others can.
+// Bits of the memory's file: each opening is a process of its own. It is refused by name, or answers right, or names
+// the damaged pair; that can be stored again and deleted then, as all others can.
 class DamagedMemory : public pmlab::tests::States {
  protected:
   static constexpr int some = 100;
@@ -223,8 +223,8 @@ class DamagedMemory : public pmlab::tests::States {
     std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
         .write(content.data(), static_cast<std::streamsize>(content.size()));
   }
-  // Opens the device and uses all pairs. 0: refused; 1: right; 2: a pair is damaged; others: the number of the step that
-  // went wrong.
+  // Opens the device and uses all pairs. 0: refused; 1: right; 2: a pair is damaged; others: the number of the step
+  // that went wrong.
   int use_all() {
     if (open() != KVS_SUCCESS) return message().empty() ? 10 : 0;
     std::string name = "users";
@@ -263,7 +263,7 @@ TEST_F(DamagedMemory, is_refused_by_name_or_costs_its_pair) {
   ASSERT_GT(used.size(), 1000U);
   std::mt19937_64 random(1);
   std::map<int, int> ends;
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 16; ++round) {
     const std::size_t at = used[random() % used.size()] + random() % 8;
     std::string damaged = memory;
     damaged[at] = static_cast<char>(damaged[at] ^ 1 << random() % 8);
