@@ -59,6 +59,7 @@
 // a changed value, nor an entry that was overwritten with zeros or with another entry's words.
 #pragma once
 
+#include <pmlab/indexes/dash/changes.hpp>
 #include <pmlab/indexes/dash/segment.hpp>
 #include <pmlab/indexes/detail/batches.hpp>
 #include <pmlab/indexes/detail/bijective_hash.hpp>
@@ -66,7 +67,6 @@
 #include <pmlab/indexes/detail/extendible/check.hpp>
 #include <pmlab/indexes/detail/extendible/salvage.hpp>
 #include <pmlab/indexes/detail/extendible/segment_directory.hpp>
-#include <pmlab/indexes/detail/four_words.hpp>
 #include <pmlab/indexes/detail/hash_changes.hpp>
 #include <pmlab/indexes/detail/replace_value.hpp>
 #include <pmlab/indexes/index.hpp>
@@ -327,13 +327,7 @@ class dash {
     slot to = detail::dash::free_in_buckets(*at.s, at.hash, at.entry.local_depth());
     if (!to) to = displace(at);
     if (!to) return add_to_stash(at, value);
-    const bool is_displaced = (to.needed & detail::dash::in_next_bucket) != 0;
-    // (P1) < (P2): one line, so no crash image holds the key without its value.
-    to.value->store(value, std::memory_order_release);  // (P1)
-    to.word->store(detail::dash::with_entry(*to.word, detail::dash::live_word(at.hash, is_displaced)),
-                   std::memory_order_release);  // (P2) commit
-    media::persist(medium_, *to.word);          // (P3)
-    // (P2) < (P3) < unlock: the value that a reader returns is durable.
+    detail::dash::store_entry(medium_, to, at.hash, value);
     make_findable(at, to);
     return outcome::inserted;
   }
@@ -347,13 +341,7 @@ class dash {
     const std::scoped_lock guard(stash_lock_of(at.s));
     const stash_place to = detail::dash::free_in_stash(*at.s, at.hash, at.entry.local_depth());
     if (!to.free) return step::split_first();
-    // (K1) < (K2) < (K3): one line, as (P1) < (P2). A slot that a split left behind is live already: its hash commits.
-    to.free.value->store(value, std::memory_order_release);  // (K1)
-    to.hash->store(at.hash, std::memory_order_release);      // (K2)
-    to.free.word->store(to.free.word->load(std::memory_order_relaxed) | to.free.entry_bits,
-                        std::memory_order_release);  // (K3) commit
-    media::persist(medium_, *to.free.word);          // (K4)
-    // (K3) < (K4) < unlock: as (P3).
+    detail::dash::store_in_stash(medium_, to, at.hash, value);
     make_findable(at, to.free);
     return outcome::inserted;
   }
@@ -364,10 +352,8 @@ class dash {
     const bool in_buckets = found.entry_bits == ~detail::dash::filter_mask;
     if (at.entry.is_untidy()) tidy(at);
     std::unique_lock guard(stash_lock_of(at.s), std::defer_lock);
-    if (!in_buckets) guard.lock();         // the word has the bits of other groups' entries
-    detail::dash::clear_slot(found);       // (E1) commit
-    media::persist(medium_, *found.word);  // (E2)
-    // (E1) < (E2) < unlock: a reader that misses the key answers only when its removal is durable.
+    if (!in_buckets) guard.lock();  // the word has the bits of other groups' entries
+    detail::dash::remove_entry(medium_, found);
     if (found.needed != 0) detail::dash::find_filter_of_line(*at.s, at.hash, at.entry.local_depth());
     return outcome::erased;
   }
@@ -378,47 +364,26 @@ class dash {
     // Redundant when inserts have flushed each line that had a removal. Which lines had one, is not recorded.
     media::flush(medium_, *at.s);  // (T1)
     medium_.fence();               // (T2) Redundant when (T1) was.
-    // (T1) < (T2) < (E1), see above.
+    // (T1) < (T2) < the removal, see above.
     directory_.mark(at.hash, at.entry.tidy());
   }
 
-  // A slot in the full buckets of `at.hash`, whose entry has moved to its own other bucket: one of the next bucket to
-  // the bucket behind it, or one of the home bucket to the bucket before it, where it belongs. None: those are full,
-  // too.
+  // A slot in the full buckets of `at.hash`, whose entry has moved to its own other bucket. None: those are full, too.
   [[nodiscard, gnu::noinline]] slot displace(const location& at) {
-    const unsigned local_depth = at.entry.local_depth();
-    const std::size_t home = detail::dash::bucket_of(at.hash);
-    const std::size_t next = detail::dash::next_bucket(home);
-    if (const slot freed = move_one(at, next, detail::dash::next_bucket(next), false, local_depth)) return freed;
-    return move_one(at, home, detail::dash::previous_bucket(home), true, local_depth);
-  }
-
-  // Moves an entry of bucket `from` to bucket `to`, if there is room in that: one that is (or is not) displaced, and
-  // never one in its home line: searches would not find it there any more, and there may be an old copy of it (`tidy`).
-  // Returns its old slot, for an entry of `at.hash`.
-  [[nodiscard]] slot move_one(const location& at, std::size_t from, std::size_t to, bool is_displaced,
-                              unsigned local_depth) {
-    for (std::size_t l = 0; l < detail::dash::lines_per_bucket; ++l)
-      for (std::size_t i = 0; i < detail::entries_per_line; ++i) {
-        detail::entry_line& line = at.s->buckets[from].lines[l];
-        const slot_word word = line.keys[i].load(std::memory_order_relaxed);
-        if (((word & detail::dash::displaced_bit) != 0) != is_displaced) continue;
-        const std::uint64_t hash = detail::dash::hash_of(word, from);
-        if (detail::dash::needed_at(hash, from, l) == 0) continue;
-        const slot target = detail::dash::free_in_bucket(*at.s, to, hash, local_depth);
-        if (!target) return {};
-        // (V1) < (V2): as (P1) < (P2).
-        target.value->store(line.values[i].load(std::memory_order_relaxed), std::memory_order_release);  // (V1)
-        target.word->store(detail::dash::with_entry(*target.word, detail::dash::live_word(hash, !is_displaced)),
-                           std::memory_order_release);  // (V2)
-        media::persist(medium_, *target.word);          // (V3)
-        make_findable({hash, at.entry, at.s}, target);
-        line.keys[i].store(detail::dash::with_entry(line.keys[i], 0), std::memory_order_release);  // (V4)
-        // (V2) < (V3) < (V4): no crash image is without the entry. (V4) < (P1): while one has both copies, they are
-        // equal; recovery removes one of them.
-        return detail::dash::slot_in(line, i, detail::dash::needed_at(at.hash, from, l));
-      }
-    return {};
+    const detail::dash::possible_move move = detail::dash::find_move(*at.s, at.hash, at.entry.local_depth());
+    const slot& to = move.to;
+    if (!to) return {};
+    const bool is_displaced = (to.needed & detail::dash::in_next_bucket) != 0;
+    // (V1) < (V2): one line, so no crash image holds the key without its value.
+    to.value->store(move.from.value->load(std::memory_order_relaxed), std::memory_order_release);  // (V1)
+    to.word->store(detail::dash::with_entry(*to.word, detail::dash::live_word(move.hash, is_displaced)),
+                   std::memory_order_release);  // (V2)
+    media::persist(medium_, *to.word);          // (V3)
+    make_findable({move.hash, at.entry, at.s}, to);
+    move.from.word->store(detail::dash::with_entry(*move.from.word, 0), std::memory_order_release);  // (V4)
+    // (V2) < (V3) < (V4): no crash image is without the entry. (V4) < the next store there: while one has both copies,
+    // they are equal; recovery removes one of them.
+    return move.from;
   }
 
   // ---- structure ----
@@ -494,21 +459,7 @@ class dash {
     const std::uint64_t prefix = at.hash | detail::extendible::next_bit(local_depth);
     media::annotate_read(medium_, *at.s);
     std::unique_ptr<segment> moved(new (std::nothrow) segment{});
-    if (moved == nullptr) return nullptr;
-    // First all entries for which there is room in their home lines: another one there would take their places.
-    detail::dash::copy_lines(*at.s, *moved, [&](const detail::four_words& words, std::size_t line) {
-      return detail::dash::entries_at_home(words, line, prefix, local_depth + 1);
-    });
-    detail::dash::for_each_slot_away(*at.s, prefix, local_depth + 1, [&](std::uint64_t hash, const slot& from) {
-      detail::dash::copy_home(*moved, hash, from, local_depth + 1);
-    });
-    bool all_placed = true;
-    detail::dash::for_each_slot_away(*at.s, prefix, local_depth + 1, [&](std::uint64_t hash, const slot& from) {
-      if (detail::dash::is_at_home(*moved, hash)) return;
-      all_placed = all_placed && detail::dash::place_privately(
-                                     *moved, hash, from.value->load(std::memory_order_relaxed), local_depth + 1);
-    });
-    if (all_placed) return moved;
+    if (moved == nullptr || detail::dash::place_at_home(*at.s, *moved, prefix, local_depth + 1)) return moved;
     // Nearly all of the entries move. There is room for them where they are.
     moved.reset(new (std::nothrow) segment{});
     if (moved != nullptr) detail::dash::copy_entries(*at.s, *moved, prefix, local_depth + 1);
