@@ -44,6 +44,7 @@
 #include <pmlab/media/hosts.hpp>
 #include <pmlab/media/medium.hpp>
 #include <pmlab/pod/refreshed_versions.hpp>
+#include <pmlab/pod/shared_head.hpp>
 #include <pmlab/pod/version_lock.hpp>
 
 #include <array>
@@ -207,8 +208,9 @@ class shared_tree : indexes::detail::fast_fair::node_changes<Medium> {
   using word = std::atomic<std::uint64_t>;
 
   struct head {
+    static constexpr std::uint64_t sizes = Sizes.locks;
     alignas(media::cache_line_bytes) word root{0};
-    word locks_count{Sizes.locks};
+    word made_with{sizes};
     version_lock growing{};
     std::array<version_lock, Sizes.locks> locks{};
   };
@@ -221,7 +223,10 @@ class shared_tree : indexes::detail::fast_fair::node_changes<Medium> {
   };
 
   shared_tree(Medium& medium, std::string_view name)
-      : changes(medium), head_(head_of(medium, name)), refreshed_(Sizes.remembered), root_(nullptr) {
+      : changes(medium),
+        head_(head_of<head>(medium, name, layout_name, layout_version, [&](word& named) { make(medium, named); })),
+        refreshed_(Sizes.remembered),
+        root_(nullptr) {
     if (media::hosts_of(medium_) == 1) {
       // A crash of all hosts has left them as they were.
       for (version_lock& l : head_.locks) l.reset();
@@ -230,18 +235,6 @@ class shared_tree : indexes::detail::fast_fair::node_changes<Medium> {
     static_cast<void>(newest_root());
   }
 
-  static head& head_of(Medium& medium, std::string_view name) {
-    word& named = *medium.named_root(name, layout_name, layout_version).word;
-    media::refresh(medium, named);
-    if (named.load(std::memory_order_acquire) == 0) make(medium, named);
-    const media::pointer<head> at(named.load(std::memory_order_acquire));
-    if (!media::can_name(medium, at)) throw indexes::detail::damaged_tree(layout_name, "its head");
-    head& h = *medium.resolve(at);
-    media::refresh(medium, h.root);
-    if (h.locks_count.load(std::memory_order_acquire) != Sizes.locks)
-      throw error("this shared_tree has another number of locks", "open it with the tree_sizes that it was made with");
-    return h;
-  }
   static void make(Medium& medium, word& named) {
     typename Medium::publication made(medium);
     auto* const h = media::create_coherent<head>(made);
