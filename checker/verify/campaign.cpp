@@ -168,6 +168,8 @@ round_options round_of(const subject& subject, const campaign_options& options, 
   if (round.hosts) {
     round.crashes = options.crashes && (!options.mixed || (subject.survives_power_failure && has_power_failures(seed)));
     round.branching = seed % 16 == 4;
+    // A table of so few keys as others have never splits.
+    round.grown = round.near_split = subject.key_of_hash != nullptr && seed % 3 == 0;
     round.store_buffers = has_store_buffers(round, options.order);
     return host_round_of(round);
   }

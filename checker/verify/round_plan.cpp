@@ -140,6 +140,20 @@ class planner {
 
   static constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
 
+  // Keys of two places that lie side by side, or near one another, and differ in their first bits: they fill a segment
+  // soon, and divide it evenly. Several hosts take long for each key.
+  [[nodiscard]] key_list crowded_keys() {
+    constexpr std::size_t count = 400;
+    constexpr std::uint64_t places = 0xff, near_places = 0xc1;
+    const std::uint64_t place = source_.next() & places;
+    key_list keys;
+    while (keys.size() < count) {
+      const std::uint64_t hash = source_.next();
+      keys.push_back(kind_.key_of_hash((hash & ~places) | (place ^ (hash & near_places))));
+    }
+    return keys;
+  }
+
   // First keys of one 32nd of the hashes, which deepen the directory there; then keys of the other half, whose segment
   // splits while so many entries of the directory lead to it that they fill several lines.
   [[nodiscard]] key_list uneven_keys() {
@@ -209,6 +223,7 @@ class planner {
     if (form == 2) lists = {uneven_keys()};
     // Both halves of a hash table, each before a split of its own: they grow at the same time.
     if (form == 3) lists = {keys_of_half(false), keys_of_half(true)};
+    if (options_.hosts) lists = {crowded_keys()};
     std::vector<std::size_t> next;
     for (key_list& keys : lists) {
       next.push_back(entries_before_a_split(keys));

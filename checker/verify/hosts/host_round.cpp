@@ -189,7 +189,7 @@ round_options host_round_of(round_options round) {
   if (round.seed / 2 % 2 == 0) round.keys = std::min<std::size_t>(round.keys, 5);
   // A search of every death has one schedule: the plain one, if none is asked for.
   round.pauses = round.pauses || (round.seed % 4 == 1 && !round.hosts->death);
-  round.filled = mix_bits(round.seed) % 3 == 0;
+  round.filled = mix_bits(round.seed) % 3 == 0 && !round.grown;
   // Crashes of many schedules, rather than many crashes of one.
   round.crash.points_one_in = 15;
   round.crash.states_per_promise = 2;

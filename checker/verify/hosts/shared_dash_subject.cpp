@@ -1,0 +1,17 @@
+// pmlab::pod::shared_dash under verification: the groups of a short history share locks, and what a host remembers of
+// their lines and of the segments is forgotten soon.
+#include "checker/verify/compiled_as_mutant.hpp"
+#include "checker/verify/register_subject.hpp"
+#include <pmlab/pod/shared_dash.hpp>
+
+namespace {
+using pmlab::verify::compiled_as_mutant;
+template <class Medium>
+using table_of_few_locks =
+    pmlab::pod::shared_dash<Medium,
+                            pmlab::pod::table_sizes{.locks = 2, .stash_locks = 1, .remembered = 16, .known_places = 4}>;
+const bool registered =
+    pmlab::verify::register_subject<table_of_few_locks,
+                                    pmlab::verify::compiled_parts{.image = compiled_as_mutant, .in_dram = false}>(
+        compiled_as_mutant);
+}  // namespace
