@@ -140,16 +140,17 @@ class planner {
 
   static constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
 
-  // Keys of two places that lie side by side, or near one another, and differ in their first bits: they fill a segment
-  // soon, and divide it evenly. Several hosts take long for each key.
+  // Keys of a few places that lie side by side or near one another, in one half of a table: they fill a segment soon,
+  // and divide it evenly. A key costs several hosts more than it does one.
   [[nodiscard]] key_list crowded_keys() {
-    constexpr std::size_t count = 400;
-    constexpr std::uint64_t places = 0xff, near_places = 0xc1;
-    const std::uint64_t place = source_.next() & places;
+    constexpr std::size_t count = 320;
+    constexpr std::uint64_t places = 0xff, near_places = 0xc9;
+    const std::uint64_t fixed = top_bit | places;
+    const std::uint64_t place = source_.next();
     key_list keys;
     while (keys.size() < count) {
       const std::uint64_t hash = source_.next();
-      keys.push_back(kind_.key_of_hash((hash & ~places) | (place ^ (hash & near_places))));
+      keys.push_back(kind_.key_of_hash((hash & ~fixed) | ((place ^ (hash & near_places)) & fixed)));
     }
     return keys;
   }
@@ -227,6 +228,8 @@ class planner {
     std::vector<std::size_t> next;
     for (key_list& keys : lists) {
       next.push_back(entries_before_a_split(keys));
+      // The full places are in use for a while before they divide.
+      if (options_.hosts && source_.one_in(2)) next.back() -= std::min(next.back(), source_.below(grown_keys / 64));
       for (std::size_t i = 0; i < next.back(); ++i) plan_.prepare.push_back({action::insert, keys[i], ++unique_});
       plan_.keys.insert(plan_.keys.end(), keys.begin(), keys.end());
     }
@@ -290,7 +293,8 @@ class planner {
     std::size_t next_fresh = 0;
     // A part of the rounds only adds keys, so that nodes fill and split; another one adds and then removes them, so
     // that nodes empty again; the others stay where they are.
-    const bool adds = (options_.grown && !in_use) || options_.full || options_.nearly_full || source_.one_in(2);
+    const bool adds =
+        (options_.grown && !in_use && !options_.hosts) || options_.full || options_.nearly_full || source_.one_in(2);
     const bool removes = !adds && source_.one_in(2);
     // With threads, a quarter of the rounds use a few keys mostly: other threads should see operations half done.
     const bool collides = options_.threads > 1 && (in_use || (!options_.grown && source_.one_in(4)));
@@ -321,8 +325,12 @@ class planner {
           s.what.what = in_place_of(s.what.what, kind_.missing);
           if (hot != 0 && !source_.one_in(4)) s.what.key = plan_.keys[source_.below(std::min(hot, plan_.keys.size()))];
           const bool adds_key = s.what.what == action::insert || s.what.what == action::upsert;
-          if (options_.grown && adds_key && next_fresh < fresh_.size()) s.what.key = fresh_[next_fresh++];
-          if (options_.near_split && !adds_key && near_.one_in(2)) s.what.key = near_the_change(next_fresh);
+          // Hosts change each other's lines, so they add keys again, too.
+          const bool is_fresh =
+              options_.grown && adds_key && next_fresh < fresh_.size() && !(options_.hosts && near_.one_in(2));
+          if (is_fresh) s.what.key = fresh_[next_fresh++];
+          if (options_.near_split && !is_fresh && (options_.hosts || !adds_key) && near_.one_in(2))
+            s.what.key = near_the_change(next_fresh);
           if (apart != 0 && adds_key) s.what.key = ascending_[source_.below(apart)];
           if (options_.nearly_full) s.what.value |= first_large_value;
           several_at_once(s);
