@@ -36,7 +36,8 @@ class Hosts(ProgramTest):
         self.assertEqual({r["between_hosts"] for r in alone}, {None})
 
     def test_answers_are_right_whatever_is_coherent(self):
-        for index, records in (("shared_tree", "3k"), ("shared_tree_refreshing", "3k"), ("shared_ring", "64")):
+        for index, records in (("shared_tree", "3k"), ("shared_tree_refreshing", "3k"), ("shared_dash", "3k"),
+                               ("shared_dash_refreshing", "3k"), ("shared_ring", "64")):
             for mode in ("full", "partial", "none"):
                 with self.subTest(index=index, mode=mode):
                     document = self.results_of("--records", records, "--operations", "3k", "--hosts", "3",
