@@ -1,7 +1,7 @@
 // String keys of pmlab's libraries for PiBench.
-#include "tools/pibench/wrapper/tree_of_strings.hpp"
 #include "tools/pibench/wrapper/answers.hpp"
 #include "tools/pibench/wrapper/message.hpp"
+#include "tools/pibench/wrapper/trees.hpp"
 #include <pmlab/base/error.hpp>
 #include <pmlab/erased/any_index.hpp>
 #include <pmlab/erased/any_medium.hpp>

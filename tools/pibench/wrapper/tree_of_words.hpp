@@ -1,13 +1,11 @@
-// An index of pmlab with keys and values of 8 bytes, behind PiBench's interface.
-//
-// A key is the unsigned integer that its bytes are on this machine, and scans return keys in the order of these
-// integers: the order in which PiBench makes and compares them.
-//
-// Thread safety, progress and durability are the index's: results survive a crash if the pool does.
+// An index of pmlab with keys and values of 8 bytes, behind PiBench's interface (trees.hpp). Compiled for each index,
+// so that PiBench measures no virtual call but its own.
 #pragma once
 
 #include "tools/pibench/wrapper/answers.hpp"
 #include "tools/pibench/wrapper/message.hpp"
+#include "tools/pibench/wrapper/words_behind.hpp"
+#include <pmlab/erased/any_medium.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/pibench/tree_api.hpp>
 
@@ -17,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,17 +25,14 @@
 
 namespace pmlab::pibench {
 
-// Every function throws pmlab::error, and prints it to stderr: a key or value of another size; an operation for which
-// the medium has no space, since `false` would mean that the key was present.
-template <class Medium, class Recipe>
-class tree_of_words final : public tree_api {
-  using index_type = decltype(std::declval<Recipe&>().open(std::declval<Medium&>()));
-  static_assert(sizeof(indexes::entry) == 2 * sizeof(std::uint64_t), "a record is a key and a value");
+static_assert(sizeof(indexes::entry) == 2 * sizeof(std::uint64_t), "a record is a key and a value");
 
+template <class Index>
+class tree_of_words final : public tree_api {
  public:
-  template <class... MediumArguments>
-  explicit tree_of_words(std::string_view name, MediumArguments&&... of_the_medium)
-      : name_(name), medium_(std::forward<MediumArguments>(of_the_medium)...), index_(recipe_.open(medium_)) {}
+  // `index` is that of `words`.
+  tree_of_words(std::string_view name, std::unique_ptr<words_behind> words, Index& index)
+      : name_(name), words_(std::move(words)), medium_(words_->medium()), index_(index) {}
 
   bool find(const char* key, std::size_t key_size, char* value_out) override {
     return saying(name_, [&] {
@@ -65,18 +61,19 @@ class tree_of_words final : public tree_api {
   // The records are valid for this thread until its next scan. An unordered index returns none, and prints that once.
   int scan(const char* key, std::size_t key_size, int scan_size, char*& values_out) override {
     values_out = nullptr;
-    if constexpr (indexes::ordered_index<index_type>) {
-      return saying(name_, [&] {
-        static thread_local std::vector<indexes::entry> records;
-        records.resize(
-            scan_into(records, word("key", key, key_size), static_cast<std::size_t>(std::max(scan_size, 0))));
-        values_out = reinterpret_cast<char*>(records.data());
-        return static_cast<int>(records.size());
-      });
-    } else {
-      if (!said_.exchange(true, std::memory_order_relaxed)) say(name_, no_order);
-      return 0;
+    if constexpr (indexes::ordered_index<Index>) {
+      // A cache scans any index; one without an order has nothing to scan.
+      if (words_->string_form() != indexes::string_form::hashes)
+        return saying(name_, [&] {
+          static thread_local std::vector<indexes::entry> records;
+          const auto most = static_cast<std::size_t>(std::max(scan_size, 0));
+          records.resize(scan_into(records, word("key", key, key_size), most));
+          values_out = reinterpret_cast<char*>(records.data());
+          return static_cast<int>(records.size());
+        });
     }
+    if (!said_.exchange(true, std::memory_order_relaxed)) say(name_, no_order);
+    return 0;
   }
 
  private:
@@ -103,9 +100,9 @@ class tree_of_words final : public tree_api {
   }
 
   std::string name_;
-  Recipe recipe_;
-  Medium medium_;
-  index_type index_;
+  std::unique_ptr<words_behind> words_;
+  erased::any_medium& medium_;
+  Index& index_;
   std::atomic<bool> said_{false};
 };
 
