@@ -882,8 +882,16 @@ class kv_device {
     const auto is_wanted = [&](std::uint8_t of, std::string_view key) { return of == space && prefix.has(key); };
     const page_lists lost = damaged_pages();
     all.may_be_of_others = (root_.notes.load(std::memory_order_acquire) & detail::kv_ssd::has_unlisted_records) != 0;
-    for (const auto& [page, ignored] : lost)
-      all.may_be_of_others |= page.first >> 32 != space || (page.first & prefix.mask) != prefix.pattern;
+    std::uint64_t own = 0;
+    for (const auto& [page, ignored] : lost) {
+      const bool is_own = page.first >> 32 == space && (page.first & prefix.mask) == prefix.pattern;
+      own += is_own ? 1 : 0;
+      all.may_be_of_others |= !is_own;
+    }
+    // Keys of a page that could not be read then, and can be now, were not visited.
+    if (own < all.found.pages)
+      throw error("device " + core_.device.name() + " fails to read pages of keys, and reads them again",
+                  "check the drive, and call again");
     std::map<std::uint64_t, std::vector<std::pair<std::uint64_t, place_word>>> unnamed;  // slots, by their chains
     std::vector<std::string> named;
     for_each_head(
@@ -901,8 +909,11 @@ class kv_device {
             named.emplace_back(record.key());
         });
     // A key that a page lists is the name of a record of its hash.
-    for_each_page([&](std::uint64_t bucket, std::uint32_t, const std::optional<std::string>& content) {
-      if (!content || unnamed.empty()) return;
+    for_each_page([&](std::uint64_t bucket, std::uint32_t page, const std::optional<std::string>& content) {
+      if (!content) {
+        all.may_be_of_others |= !lost.contains({bucket, page});
+        return;
+      }
       all_buckets::for_each_key(*content, [&](std::string_view key) {
         unnamed.erase(parts::base_of(static_cast<std::uint8_t>(bucket >> 32), key));
       });
