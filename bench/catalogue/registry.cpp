@@ -75,8 +75,10 @@ std::vector<const index_description*> host_indexes() { return sorted(true); }
 
 const index_description& find_index(std::string_view name) {
   std::vector<std::string_view> names;
-  for (const auto& known : {all_indexes(), host_indexes()})
-    for (const index_description* d : known) {
+  // Combinations search for their parts on the simulated machine, whose heap this is in: those of hosts come only where
+  // no other has the name, so that they move no figure.
+  for (const auto known : {all_indexes, host_indexes})
+    for (const index_description* d : known()) {
       if (d->name == name) return *d;
       names.push_back(d->name);
     }
