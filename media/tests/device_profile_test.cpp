@@ -43,8 +43,8 @@ testing::AssertionResult says(const std::string& message, std::initializer_list<
 }
 
 TEST(DeviceProfile, AllExpectedOnesAreBuiltIn) {
-  for (const char* const name :
-       {"dram", "aep", "aep-6", "optane-200", "cxl", "cxl-asic", "cxl-fpga", "nv-cmm", "classic", "seed-paper"}) {
+  for (const char* const name : {"dram", "aep", "aep-6", "optane-200", "cxl", "cxl-asic", "cxl-fpga", "cxl-pod",
+                                 "nv-cmm", "classic", "seed-paper"}) {
     const device_profile profile = load_profile(name);
     EXPECT_EQ(profile.name, name);
     EXPECT_FALSE(profile.description.empty());
@@ -116,6 +116,23 @@ TEST(DeviceProfile, RefusesByFileLineAndKey) {
   EXPECT_TRUE(says(refusal(aep_with("interleave_bytes", "interleave_bytes = 128")), {"interleave_bytes"}));
   EXPECT_TRUE(says(refusal(aep_with("description", "description = 3")), {"description", "string"}));
   EXPECT_TRUE(says(refusal(""), {"missing key"}));
+}
+
+TEST(DeviceProfile, HasSeveralHostsWithAllTimesBetweenThem) {
+  EXPECT_EQ(load_profile("cxl-asic").hosts, 0U);
+  const std::string pod = text_of("cxl-pod");
+  EXPECT_EQ(parse_profile(pod, "mine.toml").hosts, 8U);
+  for (const std::string key :
+       {"host_transfer_ns", "host_invalidation_ns", "device_exchange_ns", "line_invalidation_ns", "load_fence_ns"}) {
+    std::string without = pod;
+    const std::size_t start = without.find("\n" + key) + 1;
+    without.erase(start, without.find('\n', start) - start);
+    EXPECT_TRUE(says(refusal(without), {"mine.toml", "'hosts'", "is 8", key.c_str()}));
+  }
+  EXPECT_TRUE(says(refusal(aep_with("wear_writes", "wear_writes = 1\nhosts = 9")), {"hosts", "out of range"}));
+  const device_profile read_again = parse_profile(profile_text(load_profile("cxl-pod"), {}, ""), "written.toml");
+  EXPECT_EQ(read_again.host_transfer_ns, load_profile("cxl-pod").host_transfer_ns);
+  EXPECT_EQ(profile_text(load_profile("aep"), {}, "").find("hosts"), std::string::npos);
 }
 
 TEST(DeviceProfile, SaysWhatThePlatformSaves) {
