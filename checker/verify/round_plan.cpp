@@ -268,7 +268,9 @@ class planner {
     const std::size_t last = std::min(added, fresh_.size() - 1);
     if (!kind_.ordered) {
       const std::size_t before = plan_.prepare.size();
-      const std::size_t back = near_.below(std::min<std::size_t>(before + last, 48) + 1);
+      // Hosts take turns about the same lines: those of the keys that came last, which lie where there was still room.
+      const std::size_t reach = options_.hosts && near_.one_in(2) ? 6 : 48;
+      const std::size_t back = near_.below(std::min<std::size_t>(before + last, reach) + 1);
       if (back <= last) return fresh_[last - back];
       return plan_.prepare[before - (back - last)].key;
     }
