@@ -19,15 +19,26 @@
 
 namespace pmlab::bench {
 
-template <class Index, class Medium>
-class driver : public subject {
+// Where an index has one host. The driver stays final, and its parts where they were: a simulated machine sees this code.
+struct no_other_hosts {};
+
+// `OtherHosts`: what the other hosts of a shared index have open (bench/catalogue/register_shared_index.hpp).
+template <class Index, class Medium, class OtherHosts = no_other_hosts>
+class driver final : public subject {
  public:
-  explicit driver(const subject_setup& setup) : setup_(setup) { open(); }
+  explicit driver(const subject_setup& setup) : setup_(setup) {
+    open();
+    if constexpr (has_other_hosts) other_hosts_.join(*medium_);
+  }
 
   [[nodiscard]] std::string medium() const override { return setup_.medium.text(); }
   [[nodiscard]] bool durable() const override { return media::is_durable(*medium_); }
 
-  work_done run(const work& w) override { return execute(open_->index, w, hooks{*medium_}); }
+  work_done run(const work& w) override {
+    if constexpr (has_other_hosts)
+      if (Index* const joined = other_hosts_.index_here()) return execute(*joined, w, hooks{*medium_});
+    return execute(open_->index, w, hooks{*medium_});
+  }
 
   space_used space() override {
     const indexes::index_stats shape = open_->index.stats();
@@ -91,22 +102,21 @@ class driver : public subject {
     bytes_before_ = before;
   }
 
- protected:
-  // Media that count or charge need to know the begin and end of operations.
-  struct hooks {
-    Medium& medium;
-    void begin() const { media::begin_operation(medium); }
-    void end() const { media::end_operation(medium); }
-  };
-  [[nodiscard]] Medium& opened_medium() const noexcept { return *medium_; }
-
  private:
   using traits = medium_traits<Medium>;
+  static constexpr bool has_other_hosts = !std::is_same_v<OtherHosts, no_other_hosts>;
 
   struct opened {
     explicit opened(Medium& m) : index(Index::open(m)), shown(index, m) {}
     Index index;
     erased::erased_index<Index, Medium> shown;
+  };
+
+  // Media that count or charge need to know the begin and end of operations.
+  struct hooks {
+    Medium& medium;
+    void begin() const { media::begin_operation(medium); }
+    void end() const { media::end_operation(medium); }
   };
 
   // The persists of all indexes: phases run one after the other.
@@ -143,6 +153,7 @@ class driver : public subject {
   subject_setup setup_;
   std::unique_ptr<Medium> medium_;
   std::optional<opened> open_;
+  [[no_unique_address]] OtherHosts other_hosts_;
   std::uint64_t bytes_before_ = 0;
   persist_sums persists_before_;
   media_sums media_bytes_before_;

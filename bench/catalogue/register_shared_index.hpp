@@ -23,19 +23,15 @@ namespace pmlab::bench {
 
 // Each host has opened it: a thread works with its own host's object.
 template <class Index>
-class hosts_driver final : public driver<Index, simulated_device> {
-  using one_host = driver<Index, simulated_device>;
-
+class joined_hosts {
  public:
-  explicit hosts_driver(const subject_setup& setup) : one_host(setup) {
-    for (unsigned host = 1; host < pmlab_machine_hosts(); ++host)
-      others_.push_back(std::make_unique<joined>(this->opened_medium()));
+  void join(simulated_device& medium) {
+    for (unsigned host = 1; host < pmlab_machine_hosts(); ++host) others_.push_back(std::make_unique<joined>(medium));
   }
-
-  work_done run(const work& w) override {
+  // The object of this thread's host; null: it is the first one's.
+  [[nodiscard]] Index* index_here() const noexcept {
     const unsigned host = pmlab_machine_host();
-    if (host == 0) return one_host::run(w);
-    return execute(others_[host - 1]->index, w, typename one_host::hooks{this->opened_medium()});
+    return host == 0 ? nullptr : &others_[host - 1]->index;
   }
 
  private:
@@ -61,19 +57,19 @@ registration register_shared_index(std::string name, std::string what) {
   d.threading = "any number of threads of any number of hosts";
   d.ordered = indexes::ordered_index<on_some>;
   d.string_form = indexes::string_form_over<on_some>;
-  d.shared_by_hosts = true;
   d.refusal = [](workload::operation_kind kind, unsigned) -> std::string {
     const bool lacks = kind == workload::operation_kind::scan && !indexes::ordered_index<on_some>;
     return lacks ? "it has no order to scan" : "";
   };
   d.make = [called = d.name](const subject_setup& setup) -> std::unique_ptr<subject> {
 #if defined(PMLAB_SIMULATED)
-    if (setup.medium.simulated) return std::make_unique<hosts_driver<Index<simulated_device>>>(setup);
+    using index = Index<simulated_device>;
+    if (setup.medium.simulated) return std::make_unique<driver<index, simulated_device, joined_hosts<index>>>(setup);
 #endif
     throw error(called + " is for several hosts, and medium " + setup.medium.text() + " has one",
                 "use --medium simulated:cxl-pod");
   };
-  return registration(std::move(d));
+  return registration(std::move(d), registration::by_hosts());
 }
 
 }  // namespace pmlab::bench

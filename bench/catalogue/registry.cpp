@@ -23,6 +23,11 @@ std::deque<index_description>& registered() {
   return indexes;
 }
 
+std::deque<index_description>& registered_by_hosts() {
+  static std::deque<index_description> indexes;
+  return indexes;
+}
+
 std::deque<combination>& combinations() {
   static std::deque<combination> known;
   return known;
@@ -38,7 +43,6 @@ const index_description& combined(std::string_view text, const spec& given) {
     made.name = text;
     // It was made of the description of an index, whose roots are that index alone.
     made.layout_version = 0;
-    made.shared_by_hosts = false;
     made.open_root = {};
     made.salvage_root = {};
     return registered().emplace_back(std::move(made));
@@ -47,10 +51,9 @@ const index_description& combined(std::string_view text, const spec& given) {
               fmt::format("did you mean {}(...)? `pmlab list` names the indexes", nearest(given.name, names)));
 }
 
-std::vector<const index_description*> sorted(bool shared_by_hosts) {
+std::vector<const index_description*> sorted(const std::deque<index_description>& indexes) {
   std::vector<const index_description*> all;
-  for (const index_description& d : registered())
-    if (d.shared_by_hosts == shared_by_hosts) all.push_back(&d);
+  for (const index_description& d : indexes) all.push_back(&d);
   std::sort(all.begin(), all.end(), [](const index_description* a, const index_description* b) {
     return std::tie(a->peer, a->name) < std::tie(b->peer, b->name);
   });
@@ -60,6 +63,9 @@ std::vector<const index_description*> sorted(bool shared_by_hosts) {
 }  // namespace
 
 registration::registration(index_description description) { registered().push_back(std::move(description)); }
+registration::registration(index_description description, by_hosts) {
+  registered_by_hosts().push_back(std::move(description));
+}
 registration::registration(combination made) { combinations().push_back(std::move(made)); }
 
 std::vector<const combination*> all_combinations() {
@@ -69,14 +75,16 @@ std::vector<const combination*> all_combinations() {
   return all;
 }
 
-std::vector<const index_description*> all_indexes() { return sorted(false); }
+std::vector<const index_description*> all_indexes() { return sorted(registered()); }
 
-std::vector<const index_description*> host_indexes() { return sorted(true); }
+std::vector<const index_description*> host_indexes() { return sorted(registered_by_hosts()); }
+
+bool is_shared_by_hosts(const index_description& index) noexcept {
+  return std::ranges::any_of(registered_by_hosts(), [&](const index_description& d) { return &d == &index; });
+}
 
 const index_description& find_index(std::string_view name) {
   std::vector<std::string_view> names;
-  // Combinations search for their parts on the simulated machine, whose heap this is in: those of hosts come only where
-  // no other has the name, so that they move no figure.
   for (const auto known : {all_indexes, host_indexes})
     for (const index_description* d : known()) {
       if (d->name == name) return *d;

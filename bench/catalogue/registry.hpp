@@ -45,8 +45,6 @@ struct index_description {
   std::function<std::string(workload::operation_kind, unsigned threads)> refusal{};
   std::function<std::unique_ptr<subject>(const subject_setup&)> make{};
   unsigned own_threads = 0;  // that it starts itself
-  // Several hosts can share it. It runs on simulated media alone.
-  bool shared_by_hosts = false;
   // The layout version in a pool's table of roots; 0: it has no root of its own.
   std::uint64_t layout_version = 0;
   // Opens the root `name` of a pool as this index, or makes it; empty: it cannot be in a pool of pmlab. The pool
@@ -69,8 +67,9 @@ struct combination {
 
 // In the order of their names, pmlab's own before its peers. Those that hosts share are not among them.
 [[nodiscard]] std::vector<const index_description*> all_indexes();
-// Those that hosts share, in the order of their names.
+// Those that several hosts can share, in the order of their names. They run on simulated media alone.
 [[nodiscard]] std::vector<const index_description*> host_indexes();
+[[nodiscard]] bool is_shared_by_hosts(const index_description& index) noexcept;
 
 // The combinations in the order of their names.
 [[nodiscard]] std::vector<const combination*> all_combinations();
@@ -84,6 +83,9 @@ struct combination {
 class registration {
  public:
   explicit registration(index_description description);
+  // One of host_indexes.
+  struct by_hosts {};
+  registration(index_description description, by_hosts);
   explicit registration(combination made);
 };
 
