@@ -11,7 +11,7 @@ if len(sys.argv) > 1:
 # As a program reports them; enough for the tests.
 OPTIONS = {"bench": ["index", "medium", "records", "operations", "threads", "workload", "phases", "distribution",
                      "verify", "cpu-cache", "repeat", "batch", "trace", "huge-pages", "seconds", "persistence",
-                     "reopen", "scan-length"],
+                     "reopen", "scan-length", "hosts", "coherence"],
            "microbench": ["suite", "medium", "layouts", "device", "device-bytes"],
            "stores_volumes": ["store", "container", "medium", "device", "device-bytes", "volume-bytes", "index",
                               "merge", "ring", "chunk", "phases", "pattern", "size", "depth", "threads", "operations",

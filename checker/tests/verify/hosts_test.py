@@ -102,6 +102,9 @@ class Hosts(unittest.TestCase):
                 report, _ = self.found(number, mutation)
                 self.assertRegex(report, r"to reproduce it:\n.* --crashes --hosts ")
                 self.assertRegex(report, r"\d+ crash states")
+                # Stores in a wrong order: each has become durable, or no failure is needed.
+                if not mutation.get("loses", True):
+                    continue
                 # What recovery reads of a table that was lost leads anywhere.
                 if "\n  fault: " in report and mutation["name"] in ("table_is_lost_with_all", "head_is_lost_with_all"):
                     continue
@@ -111,7 +114,7 @@ class Hosts(unittest.TestCase):
                                  r"\n  crash (between operations|during )")
                 if not waits:
                     self.assertRegex(report, r"lost: \d+ store\(s\) of host \d to the line at offset \d+, first "
-                                             rf"the one at .*({'|'.join(self.planted())}):\d+")
+                                             r"the one at [\w/]+\.hpp:\d+")
 
     def every_death(self, *arguments):
         """(moments with a death, moments, counts) of a run that finds nothing"""
