@@ -1525,5 +1525,48 @@ TEST(KvFailures, a_block_that_cannot_be_read_costs_its_keys) {
   EXPECT_GT(given_up, 10U);
 }
 
+// A record and its page that cannot be read for a while, in which `repair` writes the page again, without the key. The
+// pair is there when the drive is well: it goes with its key space, and another repair lists it.
+TEST(KvFailures, beside_a_repair_hide_no_pair_for_ever) {
+  for (const bool is_repaired : {false, true}) {
+    machine m;
+    content right;
+    store db = m.open();
+    for (std::uint64_t n = 0; n < keys; ++n) {
+      right[key_of(n)] = std::string(600, 'v');
+      db.put(key_of(n), bytes_of(right[key_of(n)]));
+    }
+    ASSERT_TRUE(db.empty_buffer());
+    std::vector<std::size_t> bad{attack::newest_page(m)};
+    for (std::size_t at = 512; bad.size() == 1; at += small.unit_bytes)
+      if (const layout::record_view record(m.flash_bytes().subspan(at));
+          record.has_whole_head(m.root().identity[0]) && record.key() == key_of(3))
+        bad.push_back(at);
+    for (const std::size_t byte : bad)
+      m.on.inject(
+          {.times = ~std::uint64_t{0}, .what = blocks::operation::read, .first = byte / 512, .end = byte / 512 + 1});
+    const stores::kv_repaired repaired = db.repair();
+    EXPECT_EQ(repaired.pages, 1U);
+    EXPECT_GT(repaired.damaged, 0U);
+    m.on.stop();
+    std::vector<std::string> met;
+    EXPECT_EQ(db.for_each_key_there({}, 0, [&](const std::string& key) { met.push_back(key); }).keys, 0U);
+    std::ranges::sort(met);
+    EXPECT_EQ(met, keys_of(right));
+    stores::kv_skipped skipped;
+    if (is_repaired) {
+      const std::size_t unlisted = keys - walk_over(db, skipped).size();
+      EXPECT_GT(unlisted, 0U);
+      EXPECT_EQ(db.repair().relisted, unlisted);
+      EXPECT_EQ(walk_over(db, skipped), keys_of(right));
+      for (const auto& [key, value] : right) EXPECT_EQ(text_of(*db.get(key)), value);
+    }
+    db.erase_space(0);
+    for (const auto& [key, value] : right) EXPECT_FALSE(db.get(key)) << key;
+    EXPECT_EQ(db.stats().used_bytes, 0U);
+    EXPECT_EQ(db.check().violations, std::vector<std::string>());
+  }
+}
+
 }  // namespace
 }  // namespace pmlab::tests::kv_damage_test

@@ -84,10 +84,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <shared_mutex>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -424,16 +426,24 @@ class kv_device {
   }
 
   // Writes damaged pages of keys again, from the heads of all records. Damaged records that do not name their keys are
-  // on no page then, until these are put again or erased. Reads these heads and all pages: an opening does without.
-  // Beside any other operation. Throws pmlab::error: the flash failed. Memory: as for_each_record, and the keys that
-  // the pages have listed.
+  // on no page then, until these are put again or erased, or another repair can read them. Reads these heads and all
+  // pages: an opening does without. Beside any other operation. Throws pmlab::error: the flash failed. Memory: as
+  // for_each_record, and the keys that the pages have listed.
   kv_repaired repair() {
     kv_repaired result;
     page_lists lost = damaged_pages();
+    // Pairs that a repair before could not read, when it wrote their pages again.
+    const bool has_unlisted = may_have_unlisted();
+    const std::set<listing> listings = has_unlisted ? all_listings() : std::set<listing>();
+    std::vector<std::pair<std::uint8_t, std::string>> unlisted;
     for_each_head(
         [&](std::string_view key, const detail::kv_ssd::record_head& head) {
-          const auto of = lost.find({detail::kv_ssd::bucket_of(head.space, key), head.page});
-          if (of != lost.end()) of->second.emplace_back(key);
+          const std::uint64_t bucket = detail::kv_ssd::bucket_of(head.space, key);
+          const auto of = lost.find({bucket, head.page});
+          if (of != lost.end())
+            of->second.emplace_back(key);
+          else if (has_unlisted && !listings.contains({bucket, head.page, std::string(key)}))
+            unlisted.emplace_back(head.space, key);
         },
         [&](std::uint64_t, place_word, const record_view&) { ++result.damaged; });
     if (!lost.empty() && result.damaged != 0) {
@@ -451,6 +461,7 @@ class kv_device {
       ++(is_done ? result.pages : result.left);
       if (is_done) result.relisted += keys.size();
     }
+    for (const auto& [space, key] : unlisted) ++(list_again(space, key) ? result.relisted : result.left);
     return result;
   }
 
@@ -855,6 +866,44 @@ class kv_device {
     return result;
   }
 
+  // A bucket, a page of it, and a key that this lists.
+  using listing = std::tuple<std::uint64_t, std::uint32_t, std::string>;
+  [[nodiscard]] std::set<listing> all_listings() {
+    std::set<listing> result;
+    for_each_page([&](std::uint64_t bucket, std::uint32_t page, const std::optional<std::string>& content) {
+      if (!content) return;
+      all_buckets::for_each_key(*content, [&](std::string_view key) { result.emplace(bucket, page, key); });
+    });
+    return result;
+  }
+  // Lists a pair that no page lists, by putting it again; one that is absent, damaged or listed now stays as it is.
+  // False: no room.
+  [[nodiscard]] bool list_again(std::uint8_t space, const std::string& key) try {
+    const std::uint64_t base = parts::base_of(space, key);
+    for (std::size_t bytes = 0;;) {
+      reservation room(core_.buffer);
+      if (!reserve(room, {lines_of(key, bytes), buckets_.most_lines()})) return false;
+      const lease through(core_.all_ports);
+      const std::scoped_lock lock(core_.lock_of(space, base));
+      const auto before = pairs_.find(space, key, base, *through, true);
+      const std::vector<std::byte> value(before.value.begin(), before.value.end());
+      if (!before.is_there() || !buckets_.lacks(space, key, before.head.page, *through)) return true;
+      if (lines_of(key, value.size()) > room.lines[0].count) {
+        bytes = value.size();  // more lines are needed: without the lock
+        continue;
+      }
+      const std::optional<std::uint32_t> page = buckets_.add(space, key, room.lines[1], *through);
+      if (!page) return false;
+      const typename all_pairs::draft d{
+          .space = space, .key = key, .value = value, .birth = before.head.birth, .page = *page};
+      if (pairs_.put(before, d, room.lines[0])) return true;
+      buckets_.take_back(space, key, *page, *through);
+      return false;
+    }
+  } catch (const kv_damaged&) {
+    return true;
+  }
+
   struct everything {
     kv_damage found{};
     std::vector<std::uint64_t> unnamed{};  // slots of the records without a name
@@ -870,18 +919,23 @@ class kv_device {
     skipped.keys.erase(std::unique(skipped.keys.begin(), skipped.keys.end()), skipped.keys.end());
     all.found.keys = skipped.keys.size();
     all.found.pages = skipped.pages;
-    // A record that no readable page lists is of one that cannot be read.
-    if (skipped.pages != 0) visit_unlisted(prefix, space, skipped.keys, all, visit);
+    // A record that no readable page lists is of one that cannot be read, or could not be read itself at a repair.
+    if (skipped.pages != 0 || may_have_unlisted()) visit_unlisted(prefix, space, skipped.keys, all, visit);
     for (const std::string& key : skipped.keys) visit(key);
     return all;
   }
-  // Visits the keys that only damaged pages list. `listed`: damaged keys that others list.
+  // Records may be on no page.
+  [[nodiscard]] bool may_have_unlisted() const noexcept {
+    return (root_.notes.load(std::memory_order_acquire) & detail::kv_ssd::has_unlisted_records) != 0;
+  }
+  // Visits the keys that only damaged pages list, or none. `listed`: damaged keys that others list.
   template <class Visit>
   void visit_unlisted(kv_prefix prefix, std::uint8_t space, const std::vector<std::string>& listed, everything& all,
                       Visit&& visit) {
     const auto is_wanted = [&](std::uint8_t of, std::string_view key) { return of == space && prefix.has(key); };
     const page_lists lost = damaged_pages();
-    all.may_be_of_others = (root_.notes.load(std::memory_order_acquire) & detail::kv_ssd::has_unlisted_records) != 0;
+    const bool has_unlisted = may_have_unlisted();
+    all.may_be_of_others = has_unlisted;
     std::uint64_t own = 0;
     for (const auto& [page, ignored] : lost) {
       const bool is_own = page.first >> 32 == space && (page.first & prefix.mask) == prefix.pattern;
@@ -892,12 +946,16 @@ class kv_device {
     if (own < all.found.pages)
       throw error("device " + core_.device.name() + " fails to read pages of keys, and reads them again",
                   "check the drive, and call again");
+    const std::set<listing> listings = has_unlisted ? all_listings() : std::set<listing>();
+    const auto is_unlisted = [&](std::string_view key, std::uint32_t page) {
+      const std::uint64_t bucket = detail::kv_ssd::bucket_of(space, key);
+      return lost.contains({bucket, page}) || (has_unlisted && !listings.contains({bucket, page, std::string(key)}));
+    };
     std::map<std::uint64_t, std::vector<std::pair<std::uint64_t, place_word>>> unnamed;  // slots, by their chains
     std::vector<std::string> named;
     for_each_head(
         [&](std::string_view key, const detail::kv_ssd::record_head& head) {
-          if (is_wanted(head.space, key) && lost.contains({detail::kv_ssd::bucket_of(space, key), head.page}))
-            visit(std::string(key));
+          if (is_wanted(head.space, key) && is_unlisted(key, head.page)) visit(std::string(key));
         },
         [&](std::uint64_t slot, place_word place, const record_view& record) {
           const std::uint64_t base = detail::kv_ssd::base_of_slot(slot);

@@ -123,6 +123,14 @@ class buckets {
     return std::nullopt;
   }
 
+  // The page can be read, and does not list the key.
+  [[nodiscard]] bool lacks(std::uint8_t space, std::string_view key, std::uint32_t page, port<Device>& through) {
+    const std::uint64_t bucket = bucket_of(space, key);
+    const std::scoped_lock lock(lock_of(bucket));
+    const std::optional<std::string> content = readable_page(bucket, page, through);
+    return content && !place_in(*content, key);
+  }
+
   // The page that `number` was is damaged: it lists these keys from now on, or is gone if there are none. False: no
   // room, or it is not damaged. `room` as for `add`. REQUIRES: `keys` has each key whose record names the page.
   [[nodiscard]] bool write_again(std::uint64_t bucket, std::uint32_t number, const std::vector<std::string>& keys,
