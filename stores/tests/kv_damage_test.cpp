@@ -1423,6 +1423,24 @@ TEST(KvFlippedBits, of_a_word_of_the_index_that_leads_to_another_record_cost_its
   EXPECT_TRUE(db.get(key_of(1)));
 }
 
+// The record there is whole, and of a key that was erased.
+TEST(KvFlippedBits, of_a_word_of_the_index_that_leads_to_a_record_of_before_cost_its_key) {
+  machine m;
+  for (std::uint64_t n = 0; n < 2; ++n) m.open().put(key_of(n), bytes_of(std::string(100, 'v')));
+  const auto slot_of = [](const std::string& key) {
+    return layout::base_of_hash(layout::default_hash{}(0, key), false);
+  };
+  const std::uint64_t word =
+      indexes::cceh<restartable_medium>::open(*m.memory, "kv_ssd:i").find(slot_of(key_of(0))).value();
+  m.open().erase(key_of(0));
+  indexes::cceh<restartable_medium>::open(*m.memory, "kv_ssd:i").update(slot_of(key_of(1)), word);
+  store db = m.open();
+  EXPECT_THROW(static_cast<void>(db.get(key_of(1))), stores::kv_damaged);
+  EXPECT_FALSE(db.get(key_of(0)));
+  EXPECT_EQ(db.put(key_of(1), bytes_of("new")), kv_outcome::replaced);
+  EXPECT_EQ(db.check().violations, std::vector<std::string>());
+}
+
 // A block that cannot be read costs its records while that lasts: rebuilding overwrites nothing of its superblock.
 TEST(KvRebuilding, of_a_flash_with_a_block_that_cannot_be_read_goes_on_and_loses_nothing) {
   splitmix64 random(seed_or(27));

@@ -74,6 +74,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -1136,7 +1137,7 @@ class kv_device {
     std::uint32_t lines;  // lines of its record; 0: the head is damaged, or is another one's
   };
   // `was_closed`: nothing was replayed, so no word is older than what lies in the buffer. Throws pmlab::error: the
-  // record is whole and of another slot, which is not in the index.
+  // record is whole and of another slot, which is not in the index, and nearly that of the word.
   [[nodiscard]] std::uint32_t lines_in_buffer(place_word place, std::uint64_t slot, bool was_closed) {
     const std::size_t room = std::size_t{core_.sizes.ring_lines - place.address()} * media::cache_line_bytes;
     const record_view record({core_.buffer.at(place.address()), room});
@@ -1146,7 +1147,10 @@ class kv_device {
     const std::uint64_t base = parts::base_of(record.head().space, record.key());
     if (base == detail::kv_ssd::base_of_slot(slot) && core_.sizes.units_for(bytes_of(record.head())) == place.units())
       return detail::kv_ssd::lines_for(bytes_of(record.head()));
-    if (was_closed && !core_.index.place_of(base | record.head().slot))
+    // Its slot has another name, of which a few bits are damaged. Otherwise the record is one of before, of a key that
+    // was erased, and the word leads there as it is damaged.
+    const std::uint64_t own = base | record.head().slot;
+    if (was_closed && std::popcount(own ^ slot) <= 8 && !core_.index.place_of(own))
       throw error("the write buffer of the key-value device in " + core_.medium.name() + " is damaged at line " +
                       std::to_string(place.address()) + ", or the index at slot " + std::to_string(slot),
                   "restore the pool and the flash from a copy");
