@@ -596,6 +596,35 @@ TEST(KvFailures, reads_that_fail_for_a_while_fail_no_put) {
   expect_content(db, right, "");
 }
 
+// A drive that reads nothing for a while: its superblocks are given up one by one, and taken back when it is well.
+TEST(KvFailures, of_all_reads_for_a_while_cost_no_room_afterwards) {
+  machine m;
+  splitmix64 random(seed_or(29));
+  content right;
+  store db = m.open();
+  std::uint64_t count = 0;
+  const auto put = [&](const std::string& key) {
+    const std::string value = random_value(random, 300);
+    if (db.put(key, bytes_of(value)) == kv_outcome::full) return false;
+    right[key] = value;
+    return true;
+  };
+  while (db.stats().utilisation() < 0.7) ASSERT_TRUE(put("cold " + std::to_string(count++)));
+  const auto one_of_them = [&] { return "cold " + std::to_string(random.below(count)); };
+  for (int i = 0; i < 2000; ++i) ASSERT_TRUE(put(one_of_them()));
+  m.on.inject({.times = ~std::uint64_t{0}, .what = blocks::operation::read});
+  for (int i = 0; i < 300; ++i) static_cast<void>(message_of([&] { static_cast<void>(put(one_of_them())); }));
+  m.on.stop();
+  EXPECT_GT(db.stats().lost_bytes, 0U);
+  int full = 0;  // a full device seldom tries it
+  for (int i = 0; i < 2000; ++i) full += put(one_of_them()) ? 0 : 1;
+  EXPECT_LE(full, 64);
+  EXPECT_EQ(db.stats().lost_bytes, 0U);
+  expect_content(db, right, "");
+  for (const auto& [key, value] : right) ASSERT_EQ(text_of(*db.get(key)), value) << key;
+  EXPECT_EQ(db.check().violations, std::vector<std::string>());
+}
+
 // A failed write leaves an old head before records that are live.
 TEST(KvFailures, a_failed_write_costs_no_superblock) {
   machine m;

@@ -747,6 +747,14 @@ class kv_device {
 
   [[nodiscard]] kv_outcome put(std::string_view key, std::span<const std::byte> value, kv_mode mode, std::uint8_t space,
                                detail::kv_ssd::port<Device>& through) {
+    const kv_outcome result = try_to_put(key, value, mode, space, through);
+    if (result != kv_outcome::full || core_.lost_units.load(std::memory_order_relaxed) == 0 ||
+        !mover_.take_back_readable())
+      return result;
+    return try_to_put(key, value, mode, space, through);
+  }
+  [[nodiscard]] kv_outcome try_to_put(std::string_view key, std::span<const std::byte> value, kv_mode mode,
+                                      std::uint8_t space, detail::kv_ssd::port<Device>& through) {
     unlist();
     const std::uint64_t base = parts::base_of(space, key);
     for (std::size_t expected = value.size();;) {

@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -45,6 +46,7 @@ class mover {
     for (batch& b : batches_) b.bytes = blocks::buffer(batch_bytes());
     batch_of(flash_stream::moved).bytes = blocks::buffer(of.sizes.superblock_bytes);
     emptied_.reserve(of.flash.count());
+    unread_.reserve(of.flash.count());
   }
 
   // Moves the oldest records of the write buffer to flash. False: there was nothing to move, or there is no room on
@@ -136,9 +138,27 @@ class mover {
 
   // A record in it cannot be read: it is not used again before the device is opened the next time. REQUIRES: no other
   // operation, or the lock.
-  void retire(std::uint32_t number) {
-    core_.flash.retire(number);
-    core_.lost_units.fetch_add(core_.sizes.units() - core_.flash.valid(number), std::memory_order_relaxed);
+  void retire(std::uint32_t number) { static_cast<void>(lose(number)); }
+
+  // There is no room: superblocks whose blocks could not be read count again, if they can be read now. True: one can.
+  // They are seldom tried, as a drive may take long to fail.
+  [[nodiscard]] bool take_back_readable() {
+    const std::scoped_lock lock(mutex_);
+    if (unread_.empty()) return false;
+    ++asked_;
+    if (asked_ < 64 ? !std::has_single_bit(asked_) : asked_ % 64 != 0) return false;
+    const std::size_t before = unread_.size();
+    std::erase_if(unread_, [&](const given_up& g) {
+      const std::uint64_t first = std::uint64_t{g.number} * core_.sizes.units();
+      if (!port_.read(core_.sizes.byte_of(first), core_.sizes.superblock_bytes, 0)) return false;
+      core_.flash.close(g.number);
+      core_.lost_units.fetch_sub(g.lost, std::memory_order_relaxed);
+      return true;
+    });
+    if (unread_.size() == before) return false;
+    asked_ = 0;
+    no_room_at_ = not_empty_at_ = ~std::uint64_t{0};
+    return true;
   }
 
  private:
@@ -151,6 +171,23 @@ class mover {
     blocks::buffer bytes{};
     std::vector<item> items{};
   };
+
+  struct emptied {
+    std::uint32_t number = 0;
+    bool is_whole = true;  // all of its blocks could be read
+  };
+  // A superblock that is retired, as it could not be read, and the units that are lost with it.
+  struct given_up {
+    std::uint32_t number = 0;
+    std::uint32_t lost = 0;
+  };
+
+  std::uint32_t lose(std::uint32_t number) {
+    core_.flash.retire(number);
+    const std::uint32_t lost = core_.sizes.units() - core_.flash.valid(number);
+    core_.lost_units.fetch_add(lost, std::memory_order_relaxed);
+    return lost;
+  }
 
   [[nodiscard]] std::size_t batch_bytes() const noexcept {
     constexpr std::size_t usual = std::size_t{1} << 20;
@@ -301,15 +338,17 @@ class mover {
     const std::optional<std::uint32_t> victim = core_.flash.victim();
     if (!victim) return false;
     const std::uint64_t first = std::uint64_t{*victim} * core_.sizes.units();
+    bool is_whole = true;
     if (core_.flash.valid(*victim) != 0) {
       // The port's buffer is used again by nothing until the end: writes have their own.
       bool has_all = true;
       const auto content = port_.read_readable(core_.sizes.byte_of(first), core_.sizes.superblock_bytes, has_all);
       if (!has_all) ++unreadable_;
+      is_whole = has_all;
       if (!move_records_of(content, first, has_all)) return false;
     }
     core_.flash.set_aside(*victim);
-    emptied_.push_back(*victim);
+    emptied_.push_back({*victim, is_whole});
     if (batch_of(flash_stream::moved).items.empty()) free_emptied();
     return true;
   }
@@ -349,19 +388,20 @@ class mover {
 
   // Their records that could be read are on flash elsewhere.
   void free_emptied() {
-    for (const std::uint32_t number : emptied_) {
+    for (const auto& [number, is_whole] : emptied_) {
       if (core_.flash.valid(number) == 0) {
         core_.flash.free(number);  // (G3)
         core_.counts.collected.fetch_add(1, std::memory_order_relaxed);
         continue;
       }
-      retire(number);
+      const std::uint32_t lost = lose(number);
+      if (!is_whole) unread_.push_back({number, lost});
     }
     emptied_.clear();
   }
   // The records that were moved out of them are not on flash elsewhere.
   void keep_emptied() {
-    for (const std::uint32_t number : emptied_) core_.flash.close(number);
+    for (const emptied& e : emptied_) core_.flash.close(e.number);
     emptied_.clear();
   }
 
@@ -379,7 +419,9 @@ class mover {
   std::mutex mutex_;
   port<Device> port_;
   std::array<batch, flash_streams> batches_;
-  std::vector<std::uint32_t> emptied_;  // superblocks whose live records are in the batch of moved ones, or on flash
+  std::vector<emptied> emptied_;  // superblocks whose live records are in the batch of moved ones, or on flash
+  std::vector<given_up> unread_;
+  std::uint64_t asked_ = 0;  // calls of take_back_readable since one found something
   bool keeps_all_ = false;
   std::uint32_t unreadable_ = 0;                    // superblocks that make_room could not read as a whole
   std::uint64_t no_room_at_ = ~std::uint64_t{0};    // used units when no room could be made
