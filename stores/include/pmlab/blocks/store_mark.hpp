@@ -2,6 +2,8 @@
 // from the header, before the store is opened (blocks/file/recorded_blocks.hpp).
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <array>
 #include <cstddef>
 
