@@ -19,7 +19,7 @@
 
 namespace pmlab::bench {
 
-// Where an index has one host. The driver stays final, and its parts where they were: a simulated machine sees this code.
+// Where an index has one host. A simulated machine sees the driver's code: it is final, and has nothing for this.
 struct no_other_hosts {};
 
 // `OtherHosts`: what the other hosts of a shared index have open (bench/catalogue/register_shared_index.hpp).
