@@ -35,9 +35,11 @@ class Results(ProgramTest):
                                       "pmem:" + self.file("p"),
                                       "--verify", "--seconds", "0.05", "--workload", "ycsb-a", "--reopen")
         simulated, _ = self.results_of("--index", "cceh", "--medium", "simulated:aep", "--phases", "read")
+        shared, _ = self.results_of("--index", "shared_tree", "--medium", "simulated:cxl-pod", "--hosts", "2",
+                                    "--operations", "1k", "--phases", "read")
         paced, _ = self.results_of("--index", "cceh", "--phases", "read", "--rate", "1M", "--interval", "10ms",
                                    "--cpu-counters")
-        self.assert_as_documented([plain, counted, pool, simulated, paced])
+        self.assert_as_documented([plain, counted, pool, simulated, shared, paced])
         self.assertTrue(paced["results"][1]["cpu"] or any("--cpu-counters has no" in r for r in paced["remarks"]),
                         paced["remarks"])
 
