@@ -114,6 +114,8 @@ class heap {
   void show() const noexcept { ::mprotect(area_.start(), pages(), PROT_READ | PROT_WRITE); }
 
   [[nodiscard]] std::uint64_t live_blocks() const noexcept { return live_; }
+  // Bytes up to the end of the last block since `reset`, those in quarantine among them.
+  [[nodiscard]] std::size_t extent() const noexcept { return top_; }
 
   // In quarantine: blocks that are allocated from here on lie above all others, until `forget_above`.
   void mark() noexcept {
