@@ -4,7 +4,7 @@ limit.
 The second run is of a copy of the program at a longer path, with another environment: all that a run allocates lies in
 the machine's heap, so neither moves a figure. Another build of the same sources may: the compiler places code and
 constants by names of folders, too. So times of one thread of chunk_store may be a thousandth from the table, and
-percentiles a step of their histogram. Of several threads, whose order that changes, the table has the drive itself.
+percentiles a step of their histogram. With several threads it changes their order: there the table has the drive alone.
 
 A change that moves a figure changes the table in the same commit, with the reason. To make the table again:
 
