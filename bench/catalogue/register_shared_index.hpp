@@ -3,7 +3,6 @@
 //   const auto registered = pmlab::bench::register_shared_index<pmlab::pod::shared_ring>("shared_ring", "a map");
 #pragma once
 
-#include <pmlab/base/error.hpp>
 #include <pmlab/indexes/index.hpp>
 #include "bench/catalogue/driver.hpp"
 #include "bench/catalogue/media_list.hpp"
@@ -66,8 +65,7 @@ registration register_shared_index(std::string name, std::string what) {
     using index = Index<simulated_device>;
     if (setup.medium.simulated) return std::make_unique<driver<index, simulated_device, joined_hosts<index>>>(setup);
 #endif
-    throw error(called + " is for several hosts, and medium " + setup.medium.text() + " has one",
-                "use --medium simulated:cxl-pod");
+    throw has_one_host(called, setup.medium);
   };
   return registration(std::move(d), registration::by_hosts());
 }

@@ -83,6 +83,11 @@ bool is_shared_by_hosts(const index_description& index) noexcept {
   return std::ranges::any_of(registered_by_hosts(), [&](const index_description& d) { return &d == &index; });
 }
 
+error has_one_host(std::string_view index, const medium_spec& medium) {
+  return error(fmt::format("{} is for several hosts, and medium {} has one", index, medium.text()),
+               "use --medium simulated:cxl-pod");
+}
+
 const index_description& find_index(std::string_view name) {
   std::vector<std::string_view> names;
   for (const auto known : {all_indexes, host_indexes})

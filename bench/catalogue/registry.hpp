@@ -1,6 +1,7 @@
 // The indexes that the program knows.
 #pragma once
 
+#include <pmlab/base/error.hpp>
 #include <pmlab/base/spec.hpp>
 #include <pmlab/erased/any_index.hpp>
 #include "bench/catalogue/subject.hpp"
@@ -70,6 +71,8 @@ struct combination {
 // Those that several hosts can share, in the order of their names. They run on simulated media alone.
 [[nodiscard]] std::vector<const index_description*> host_indexes();
 [[nodiscard]] bool is_shared_by_hosts(const index_description& index) noexcept;
+// The error of one of them, called `index`, on a medium of one host.
+[[nodiscard]] error has_one_host(std::string_view index, const medium_spec& medium);
 
 // The combinations in the order of their names.
 [[nodiscard]] std::vector<const combination*> all_combinations();

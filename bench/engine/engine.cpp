@@ -467,9 +467,7 @@ void check_clock(const bench_options& o) {
 void check_hosts(const bench_options& options, const std::vector<const index_description*>& indexes) {
   const unsigned most = *std::ranges::max_element(options.hosts);
   for (const index_description* d : indexes) {
-    if (is_shared_by_hosts(*d) && !options.medium.simulated)
-      throw error(fmt::format("{} is for several hosts, and medium {} has one", d->name, options.medium.text()),
-                  "use --medium simulated:cxl-pod");
+    if (is_shared_by_hosts(*d) && !options.medium.simulated) throw has_one_host(d->name, options.medium);
     if (most > 1 && !is_shared_by_hosts(*d))
       throw error(fmt::format("{} is not for several hosts", d->name),
                   fmt::format("use {}, or leave --hosts out", fmt::join(names_of_host_indexes(), " or ")));

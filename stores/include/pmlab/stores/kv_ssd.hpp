@@ -885,6 +885,17 @@ class kv_device {
     });
     return result;
   }
+  // Puts a pair, and lists it on a page. False: no room; it is as before, and not on that page. REQUIRES: the pair's
+  // lock is held, and lines of both are reserved.
+  [[nodiscard]] bool put_on_new_page(const typename all_pairs::stored& before, typename all_pairs::draft d,
+                                     reservation& room, detail::kv_ssd::port<Device>& through) {
+    const std::optional<std::uint32_t> page = buckets_.add(d.space, d.key, room.lines[1], through);
+    if (!page) return false;
+    d.page = *page;
+    if (pairs_.put(before, d, room.lines[0])) return true;
+    buckets_.take_back(d.space, d.key, *page, through);
+    return false;
+  }
   // Lists a pair that no page lists, by putting it again; one that is absent, damaged or listed now stays as it is.
   // False: no room.
   [[nodiscard]] bool list_again(std::uint8_t space, const std::string& key) try {
@@ -901,13 +912,8 @@ class kv_device {
         bytes = value.size();  // more lines are needed: without the lock
         continue;
       }
-      const std::optional<std::uint32_t> page = buckets_.add(space, key, room.lines[1], *through);
-      if (!page) return false;
-      const typename all_pairs::draft d{
-          .space = space, .key = key, .value = value, .birth = before.head.birth, .page = *page};
-      if (pairs_.put(before, d, room.lines[0])) return true;
-      buckets_.take_back(space, key, *page, *through);
-      return false;
+      return put_on_new_page(before, {.space = space, .key = key, .value = value, .birth = before.head.birth}, room,
+                             *through);
     }
   } catch (const kv_damaged&) {
     return true;
@@ -1130,10 +1136,7 @@ class kv_device {
     if (!value || !reserve(room, {lines_of(key, value->size()), buckets_.most_lines()})) return false;
     const std::scoped_lock lock(core_.lock_of(space, base));
     const auto before = pairs_.find(space, key, base, *through, false);
-    const std::optional<std::uint32_t> page = buckets_.add(space, key, room.lines[1], *through);
-    if (!page) return false;
-    const typename all_pairs::draft d{.space = space, .key = key, .value = *value, .birth = 0, .page = *page};
-    return pairs_.put(before, d, room.lines[0]);
+    return put_on_new_page(before, {.space = space, .key = key, .value = *value, .birth = 0}, room, *through);
   } catch (const kv_damaged&) {
     return false;
   }
