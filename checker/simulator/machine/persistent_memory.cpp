@@ -363,11 +363,14 @@ void* persistent_memory::reserve(std::size_t bytes, std::size_t alignment, bool 
   if (offset == 0) return nullptr;
   const std::size_t end = round_to_line(offset + bytes);
   // A block that was never used before holds garbage, durably: if code forgets to write a field of a new object, or to
-  // flush it, recovery reads that garbage after the crash.
+  // flush it, recovery reads that garbage after the crash. No object is as large as a block of gigabytes, of which a
+  // measurement of memory touches a part: the rest of it is zero, and needs no pages.
+  constexpr std::size_t most_garbage = std::size_t{16} << 20;
+  const std::size_t garbage_end = std::min(end, offset + most_garbage);
   auto* const memory = reinterpret_cast<std::uint64_t*>(start());
   auto* const durable = reinterpret_cast<std::uint64_t*>(durable_.start());
-  for (std::size_t word = std::max(used_, first_block) / sizeof(std::uint64_t); word < end / sizeof(std::uint64_t);
-       ++word) {
+  for (std::size_t word = std::max(used_, first_block) / sizeof(std::uint64_t);
+       word < garbage_end / sizeof(std::uint64_t); ++word) {
     const std::uint64_t garbage = (word * golden_ratio) | 1;
     memory[word] = garbage;
     if (!logging_) continue;

@@ -1,6 +1,7 @@
 // The simulated machine runs the parts of programs: threads, locks, waits, thread-local storage; it replays; and it
 // detects errors. This program is simulated itself.
 #include "checker/simulator/machine/machine.hpp"
+#include "checker/simulator/machine/pages.hpp"
 #include "checker/simulator/machine/persistent_memory.hpp"
 
 #include <algorithm>
@@ -22,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -539,6 +541,20 @@ TEST(persistence, a_limit_refuses_blocks_for_a_while_or_beyond_a_size) {
   EXPECT_EQ(memory.publish({&kept, 1}), "");
   EXPECT_EQ(memory.reserve(64, 64), nullptr);
   EXPECT_NE(memory.reserve(32, 64), nullptr);
+}
+
+TEST(persistence, a_new_block_holds_garbage_and_of_a_large_one_the_first_16_MiB_do) {
+  constexpr std::size_t garbage = std::size_t{16} << 20;
+  constexpr std::size_t bytes = 4 * garbage;
+  constexpr std::size_t words = garbage / sizeof(std::uint64_t);
+  persistent_memory memory(2 * bytes);
+  memory.keep_log(false);
+  const auto* const block = static_cast<const std::uint64_t*>(memory.reserve(bytes, page_bytes));
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(std::count(block, block + words, 0U), 0);
+  std::vector<unsigned char> resident((bytes - garbage) / page_bytes);
+  ASSERT_EQ(::mincore(const_cast<std::uint64_t*>(block + words), bytes - garbage, resident.data()), 0);
+  EXPECT_EQ(std::ranges::count_if(resident, [](unsigned char page) { return (page & 1) != 0; }), 0);
 }
 
 TEST(persistence, an_image_is_any_prefix_of_each_line) {

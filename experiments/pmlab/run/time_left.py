@@ -12,7 +12,7 @@ from ..errors import Failure
 _STARTUP_SECONDS = 0.4
 _CALIBRATION_SECONDS = 1  # seconds to calibrate an emulated medium
 _DEFAULT_COUNT = 1e6  # records, operations
-_SUITE_SECONDS = {"quick": 10, "paper": 90, "full": 300}
+_SUITE_SECONDS = {"quick": 10, "paper": 50, "full": 300}
 # Seconds of a drive: on a virtual clock, and on a real one.
 _DRIVE_SECONDS = {"quick": (2, 12), "drive": (8, 90), "full": (80, 2500)}
 # Costs of a store: writing a megabyte of its volume, as each case's steady state does several times; an operation.
