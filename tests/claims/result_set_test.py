@@ -177,22 +177,34 @@ class ResultSet(unittest.TestCase):
             found = json.loads((self.folder / "claims" / f"{medium}.json").read_text())["claims"][0]
             self.assertEqual((found["verdict"], found["conditions"][0]["measured"]), ("not applicable", lead))
 
+    def add_campaign(self, place, **states):
+        folder = self.folder / place
+        folder.mkdir(parents=True, exist_ok=True)
+        indexes = [{"index": name, "crash_states": n, "violations": []} for name, n in states.items()]
+        (folder / "campaign.json").write_text(json.dumps({
+            "schema": 1, "kind": "campaign", "build": {"commit": "c"}, "indexes": indexes}))
+
     def test_a_campaign_beside_the_results_decides_on_crash_states(self):
         self.add_hybrids()
         found = judge_result_set(self.folder, claims("U13"), "pmlab run")
         self.assertEqual(found.unmeasured, ["U13"])
-        folder = self.folder / "verify"
-        folder.mkdir()
-        (folder / "campaign.json").write_text(json.dumps({
-            "schema": 1, "kind": "campaign", "build": {"commit": "c"}, "indexes": [
-                {"index": name, "crash_states": 600_000, "violations": []}
-                for name in ("chunk_store", "chunk_store_in_place")]}))
+        self.add_campaign("verify", chunk_store=600_000, chunk_store_in_place=600_000)
         found = judge_result_set(self.folder, claims("I1", "U13"), "pmlab run")
         self.assertEqual(self.verdict_on("crash-states"), "reproduced")
         self.assertEqual(self.verdict_on("simulated-aep"), "reproduced", "I1 as without it")
-        (folder / "campaign.json").write_text("{}")
+        (self.folder / "verify" / "campaign.json").write_text("{}")
         with self.assertRaises(Failure):
             judge_result_set(self.folder, claims("U13"), "pmlab run")
+
+    def test_each_subject_may_have_a_campaign_of_its_own(self):
+        self.add_hybrids()
+        self.add_campaign("verify/kv_ssd", kv_ssd=2_000_000)
+        self.add_campaign("verify/tiered", tiered=1_000_000)
+        judge_result_set(self.folder, claims("H8", "K4"), "pmlab run")
+        self.assertEqual([self.verdict_on("crash-states", place) for place in (0, 1)], ["reproduced", "reproduced"])
+        self.add_campaign("verify", tiered=10)
+        with self.assertRaisesRegex(Failure, "tiered is in two campaigns"):
+            judge_result_set(self.folder, claims("H8"), "pmlab run")
 
     def test_repeats_that_disagree_decide_nothing(self):
         steady = [result("hybrid_index", t, 100, r) for t in (1, 16) for r in (1, 2, 3)]

@@ -6,9 +6,11 @@ from .quantity import Quantity
 _LEAST = 1_000_000
 
 
-def violations(subjects):
-    """Their number, of these subjects of `pmlab verify`. Too few crash states without a violation decide nothing."""
+def violations(subjects, seeds):
+    """Their number, of these subjects of `pmlab verify`. Too few crash states without a violation decide nothing; so
+    many `seeds` of each subject make enough."""
     cases = tuple(f"verify/index={subject}" for subject in subjects)
+    command = f"pmlab verify --index {','.join(subjects)} --seeds 1..{seeds} --out FOLDER/verify/{subjects[0]}"
 
     def of(evidence, figure):
         try:
@@ -18,6 +20,6 @@ def violations(subjects):
             found = states = 0
         if found == 0 and states < _LEAST:
             raise Missing(f"campaign of {_LEAST:,} crash states beside the results (there are {states:,.0f}): "
-                          f"pmlab verify --index {','.join(subjects)} --seeds 1..4000 --out FOLDER/verify")
+                          f"{command}")
         return found
     return Quantity(cases, of)

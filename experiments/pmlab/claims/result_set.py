@@ -16,8 +16,9 @@ from .store_cases import case_name as case_name_of_store
 from .store_cases import OF_VOLUME, numbered, size_text
 
 
-# Where `pmlab verify --out` may have put a campaign in a folder of results, and the name of its verdicts.
-CAMPAIGN = "verify/campaign.json"
+# Where `pmlab verify --out` may have put campaigns in a folder of results, and the name of their verdicts. Subjects
+# differ in the seeds that they need, so each may have a campaign of its own.
+CAMPAIGNS = "verify", "verify/*"
 CRASH_STATES = "crash states"
 
 
@@ -171,8 +172,15 @@ class _Found:
         self._results(medium, document["machine"]).document["cases"] += cases
 
     def add_campaign(self, document, machine):
-        """Crash states are of no medium: they are those of memory and drive together."""
-        self._results(CRASH_STATES, machine).document["cases"] += cases_of_campaign(document)
+        """Crash states are of no medium: they are those of memory and drive together. Raises Failure: an index has a
+        campaign already."""
+        cases = self._results(CRASH_STATES, machine).document["cases"]
+        known = {case["name"] for case in cases}
+        for case in cases_of_campaign(document):
+            if case["name"] in known:
+                raise Failure(f"{case['index']} is in two campaigns beside the results",
+                              "merge them (pmlab merge), or take one away")
+            cases.append(case)
 
     def media(self):
         """A drive is no medium, but stands beside each."""
@@ -204,8 +212,8 @@ def read_result_set(folder):
     with the keys of the matrix that are none of medium, index and threads. Its `value` is the throughput, the other
     figures keep their places below it ("latency_ns/mean"), each the median over the repeats. threads=most is the case
     with the most threads. Cells that failed are left out. The cases of the drive that claims compare with stand beside
-    those of each medium. A campaign of `pmlab verify` in FOLDER/verify is a medium of its own, "crash states". Raises
-    Failure: no manifest.json, a file that is no result."""
+    those of each medium. Campaigns of `pmlab verify` in FOLDER/verify and the folders in it are a medium of their own,
+    "crash states". Raises Failure: no manifest.json, a file that is no result, an index in two campaigns."""
     folder = Path(folder)
     if not (folder / "manifest.json").exists():
         raise Failure(f"{folder} holds no manifest.json", "name a folder that `pmlab run --out` wrote")
@@ -216,6 +224,6 @@ def read_result_set(folder):
             _add(folder / "raw" / f"{run.get('name', '')}.json", lambda document, run=run: found.add(run, document))
     if not found.by_medium:
         raise Failure(f"{folder} holds no results that ended well", "see its manifest.json for why")
-    if (folder / CAMPAIGN).exists():
-        _add(folder / CAMPAIGN, lambda document: found.add_campaign(document, document["build"]))
+    for file in sorted(file for place in CAMPAIGNS for file in folder.glob(f"{place}/campaign.json")):
+        _add(file, lambda document: found.add_campaign(document, document["build"]))
     return found.media()
