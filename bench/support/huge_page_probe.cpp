@@ -26,9 +26,9 @@ std::uint64_t kilobytes_of(const void* address, std::string_view field) {
   std::ifstream maps("/proc/self/smaps");
   bool inside = false;
   for (std::string line; std::getline(maps, line);) {
-    std::uintptr_t first = 0;
+    std::uintptr_t begin = 0;
     std::uintptr_t end = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx ", &first, &end) == 2) inside = first <= wanted && wanted < end;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) inside = begin <= wanted && wanted < end;
     if (inside && line.starts_with(field)) return std::strtoull(line.c_str() + field.size(), nullptr, 10);
   }
   return 0;

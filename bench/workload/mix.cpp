@@ -74,8 +74,8 @@ constexpr auto core_names = [] {
   if (equals == std::string_view::npos)
     throw error(problem + quoted(part) + " is not a share", "write shares as in read=.9,update=.1");
   const std::string_view name = part.substr(0, equals);
-  const auto* const known = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.name == name; });
-  if (known == kinds.end())
+  const auto* const kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.name == name; });
+  if (kind == kinds.end())
     throw error(problem + "unknown operation " + quoted(name),
                 "did you mean " + nearest(name, kind_names) +
                     "? known: read, insert, update, erase, scan, read-modify-write (rmw)");
@@ -83,7 +83,7 @@ constexpr auto core_names = [] {
   if (!share || !(*share >= 0 && *share <= 1))
     throw error(problem + "the share of " + std::string(name) + " is " + quoted(part.substr(equals + 1)),
                 "it must be a number from 0 to 1");
-  return {known->kind, *share};
+  return {kind->kind, *share};
 }
 
 [[nodiscard]] mix parse_shares(std::string_view text) {

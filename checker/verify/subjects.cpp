@@ -231,7 +231,8 @@ const subject& find_subject(std::string_view name) {
                 "build them: cmake --build --preset release --target pmlab_checker");
   const std::vector<std::string_view> known(names.begin(), names.end());
   throw error("there is no index '" + std::string(name) + "' to verify",
-              "did you mean " + std::string(nearest(name, known)) + "? `pmlab list` names the indexes");
+              "did you mean " + std::string(nearest(name, known)) + "? `pmlab list` names the indexes; what is not " +
+                  "compiled yet: cmake --build --preset release --target pmlab_checker");
 }
 
 const subject& open_on_hosts(std::string_view name, unsigned hosts, bool as_is) {

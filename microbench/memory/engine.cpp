@@ -33,6 +33,8 @@ constexpr std::uint64_t start_after = 100'000'000;  // picoseconds
 // Each lane has the next seed.
 constexpr std::uint64_t seeds_of_layout = 1024;
 
+}  // namespace
+
 // Sums over the lanes of one side in one repetition.
 struct side_sums {
   unsigned threads = 0;
@@ -87,6 +89,8 @@ struct side_history {
     return f;
   }
 };
+
+namespace {
 
 std::optional<media_work> amplification(const bench_case& c, const std::optional<moved_bytes>& before,
                                         const std::optional<moved_bytes>& after, std::uint64_t loads,
@@ -293,9 +297,9 @@ void engine::measure_on(const bench_case& c, target& memory, std::optional<unsig
 namespace {
 
 // The weight of the case as a step of the run's time. Threads of a simulated machine take turns, and its memory is made
-// for each case: a byte of it takes as long as so many seconds of virtual time (measured: 23 s for 8 GB).
+// for each case: a byte of it takes as long as so many seconds of virtual time (measured: .13 s for 8 GB).
 double weight_of(const bench_case& c, bool simulated) {
-  constexpr double for_each_byte = 7e-11;
+  constexpr double for_each_byte = 1.5e-11;
   const method m = method_for(c, simulated);
   const double seconds = (m.seconds + m.warm_up_seconds) * m.min_repetitions;
   return simulated ? seconds * c.threads + for_each_byte * static_cast<double>(c.working_set_bytes) : seconds;

@@ -82,6 +82,8 @@ class BadInput(ProgramTest):
         self.bad(["--seconds", "too small"], "--index", "cceh", "--seconds=-3")
         self.bad(["--pool-size"], "--index", "cceh", "--pool-size", "0")
         self.bad(["--pool-size without a pool", "dram"], "--index", "cceh", "--pool-size", "1G")
+        for medium in ("dram", "simulated:aep", "counted:dram", "emulated:aep"):
+            self.bad(["--reuse without a pool", medium], "--index", "cceh", "--medium", medium, "--reuse")
         for store in (("volumes", "--store", "raw"), ("pairs", "--store", "kv_ssd")):
             self.assert_fails(2, ["--pool-size without a pool", "emulated:aep"], "stores", *store, "--pool-size", "1G",
                               "--medium", "emulated:aep")

@@ -160,6 +160,9 @@ bench::bench_options options_of(const request& asked) {
   if (o.pool_bytes != 0 && !o.medium.in_pool() && !o.medium.simulated && asked.libraries.empty())
     throw error(fmt::format("--pool-size without a pool: {} has none", o.medium.text()),
                 "leave it out, or give --medium pmem:PATH");
+  if (asked.reuse && !o.medium.in_pool() && asked.libraries.empty())
+    throw error(fmt::format("--reuse without a pool: {} has none", o.medium.text()),
+                "leave it out, or give --medium pmem:PATH");
   o.operations = asked.operations.value_or(o.medium.simulated ? simulated_operations : real_operations);
   if (!asked.traces.empty()) o.trace = trace_of(asked);
   o.phases = phases_of(asked, o.trace.get());
