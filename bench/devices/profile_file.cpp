@@ -60,6 +60,7 @@ constexpr std::array fields = {
     field<device_profile>{"outstanding_reads", &device_profile::outstanding_reads, 1, 1024},
     field<device_profile>{"outstanding_stores", &device_profile::outstanding_stores, 1, 1024},
     field<device_profile>{"outstanding_writes", &device_profile::outstanding_writes, 1, 1024},
+    field<device_profile>{"partial_write_bytes", &device_profile::partial_write_bytes, 0, 64, false, true},
     field<device_profile>{"cpu_cache_bytes", &device_profile::cpu_cache_bytes, 0, 1 << 30},
     field<device_profile>{"hosts", &device_profile::hosts, 0, most_hosts, false, true},
     optional_time_field("host_transfer_ns", &device_profile::host_transfer_ns),

@@ -2,6 +2,7 @@
 #include "checker/simulator/time/memory_hierarchy.hpp"
 #include <pmlab/base/error.hpp>
 
+#include <bit>
 #include <string>
 
 namespace pmlab::simulator {
@@ -48,6 +49,16 @@ unsigned cores_of_host(unsigned cores, const timed_hosts* hosts) {
 }
 
 unsigned count_of(const timed_hosts* hosts) { return hosts == nullptr ? 1 : hosts->count; }
+
+constexpr std::uint64_t all_bytes = ~std::uint64_t{0};
+
+// Those of line `line` that [address, address + bytes) has: a bit for each.
+constexpr std::uint64_t bytes_of_line(std::uintptr_t line, std::uintptr_t address, std::size_t bytes) {
+  const std::uintptr_t start = line * cache_line_bytes;
+  const std::uintptr_t first = std::max(address, start) - start;
+  const std::uintptr_t end = std::min(address + std::max<std::size_t>(bytes, 1), start + cache_line_bytes) - start;
+  return (all_bytes >> (cache_line_bytes - (end - first))) << first;
+}
 
 constexpr std::uint8_t bit_of(unsigned host) { return static_cast<std::uint8_t>(1U << host); }
 
@@ -226,16 +237,34 @@ picoseconds memory_hierarchy::write_around(unsigned core, std::uintptr_t address
     const std::uintptr_t line = name_of(c, at);
     ++c.accesses;
     now += costs_.instructions;
-    if (line == c.combining_line) continue;
-    c.combining_line = line;
-    const line_number number = number_of(line, persistent);
-    line_state& state = directory_.at(number);
-    drop_everywhere(number, state);
-    state.dirty = false;
-    const bool device = is_persistent(number);
-    now = (device ? memory_->device : host_states_[c.host]->dram)
-              .write_around(device ? c.device : c.dram, address_of(number), now);
+    if (line != c.combining_line) {
+      now = send_partial_line(c, now);
+      c.combining_line = line;
+      c.combined = 0;
+      const line_number number = number_of(line, persistent);
+      line_state& state = directory_.at(number);
+      drop_everywhere(number, state);
+      state.dirty = false;
+    }
+    if (c.combined == all_bytes) continue;
+    c.combined |= bytes_of_line(at, address, bytes);
+    if (c.combined == all_bytes) now = send(c, cache_line_bytes, now);
   }
+  return now;
+}
+
+// The line of the last non-temporal stores leaves the core.
+picoseconds memory_hierarchy::send(core_state& c, std::size_t bytes, picoseconds now) {
+  const line_number number = number_of(c.combining_line, false);
+  const bool device = is_persistent(number);
+  return (device ? memory_->device : host_states_[c.host]->dram)
+      .write_around(device ? c.device : c.dram, address_of(number), now, bytes);
+}
+
+picoseconds memory_hierarchy::send_partial_line(core_state& c, picoseconds now) {
+  if (c.combined == 0 || c.combined == all_bytes) return now;
+  now = send(c, static_cast<std::size_t>(std::popcount(c.combined)), now);
+  c.combined = 0;
   return now;
 }
 
@@ -243,7 +272,9 @@ picoseconds memory_hierarchy::fence(unsigned core, picoseconds now, bool orders_
   core_state& c = *cores_[core];
   ++c.accesses;
   c.window_end = 0;
+  now = send_partial_line(c, now);
   c.combining_line = 0;
+  c.combined = 0;
   const picoseconds own = orders_loads && hosts_ != nullptr ? costs_.load_fence : costs_.instructions;
   return std::max({now + own, c.stored_at, c.written_at, memory_->device.fence(c.device, now),
                    host_states_[c.host]->dram.fence(c.dram, now)});

@@ -88,7 +88,8 @@ class memory_hierarchy {
   // libpmemobj leaves its flushes out there, too.
   [[nodiscard]] picoseconds flush(unsigned core, std::uintptr_t address, picoseconds now, bool evicts = false);
 
-  // Non-temporal stores; those to one line, one after the other, go to memory together.
+  // Non-temporal stores; those to one line, one after the other, go to memory together: as soon as the line is whole,
+  // and else at the next fence or the first such store to another line.
   [[nodiscard]] picoseconds write_around(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
                                          picoseconds now);
 
@@ -169,6 +170,7 @@ class memory_hierarchy {
     std::uint64_t window_end = 0;       // in accesses
     picoseconds ahead = 0;              // how much earlier than now the core can have issued the next load
     std::uintptr_t combining_line = 0;  // line of the last non-temporal store
+    std::uint64_t combined = 0;         // a bit for each byte of it that was stored to; all: it has left
     media::device_model::thread_state device;
     media::device_model::thread_state dram;
   };
@@ -201,6 +203,8 @@ class memory_hierarchy {
   [[nodiscard]] picoseconds take_from_hosts(unsigned core, std::uintptr_t line, line_number number, line_state& state,
                                             bool write, picoseconds now);
   [[nodiscard]] picoseconds read(core_state& c, line_number number, picoseconds now);
+  [[nodiscard]] picoseconds send(core_state& c, std::size_t bytes, picoseconds now);
+  [[nodiscard]] picoseconds send_partial_line(core_state& c, picoseconds now);
   void drop_from_core(unsigned core, std::uintptr_t line, line_number number);
   void drop_from_last_levels(line_number number, line_state& state);
   void drop_everywhere(line_number number, line_state& state);

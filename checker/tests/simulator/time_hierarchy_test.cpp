@@ -203,6 +203,35 @@ TEST(MemoryHierarchy, NonTemporalStores) {
   EXPECT_FALSE(memory.is_private(0, start, 64, false)) << "it bypassed the caches";
 }
 
+// Time of a non-temporal store and its fence, in words of 8 bytes.
+double write_around_ns(const device_profile& device, std::uintptr_t words) {
+  memory_hierarchy memory(device, load_profile("dram"), 1);
+  picoseconds now = 1'000'000;
+  for (std::uintptr_t i = 0; i < words; ++i) now = memory.write_around(0, start + 8 * i, 8, persistent, now);
+  return ns(memory.fence(0, now) - 1'000'000);
+}
+
+TEST(MemoryHierarchy, APartOfALineIsReadFirstAndLeavesInPieces) {
+  device_profile device = load_profile("aep");
+  const double read = device.read_latency_ns + device.translation_miss_ns;
+  const double word = write_around_ns(device, 1);
+  expect_within(2, "8 B", read + device.ntstore_accept_ns, word);
+  expect_within(2, "32 B: three more", word + 3 * device.line_write_transfer_ns, write_around_ns(device, 4));
+  EXPECT_LT(write_around_ns(device, 8), word) << "a whole line";
+  device.partial_write_bytes = 0;
+  expect_within(1, "8 B, if parts are as whole lines", device.ntstore_accept_ns, write_around_ns(device, 1));
+}
+
+TEST(MemoryHierarchy, APartOfALineLeavesWhenAnotherLineIsStoredTo) {
+  for (const std::uintptr_t next : {start + line_bytes, start}) {
+    memory_hierarchy memory(load_profile("aep"), load_profile("dram"), 1);
+    picoseconds now = memory.write_around(0, start, 8, persistent, 1'000'000);
+    now = memory.write_around(0, next, line_bytes, persistent, now);
+    EXPECT_EQ(memory.device_work().granules_read, next == start ? 0 : 1) << "the rest of the line came in time or not";
+    static_cast<void>(memory.fence(0, now));
+  }
+}
+
 TEST(MemoryHierarchy, ALinePassedBetweenTwoCoresCostsTwoTransfersARound) {
   memory_hierarchy memory(load_profile("aep"), load_profile("dram"), 2);
   constexpr std::uint64_t rounds = 1000;

@@ -126,6 +126,7 @@ class device_model {
         ordered_reads_(media_read_ * profile.read_queue_granules),
         wear_move_(to_picoseconds(profile.wear_move_ns)),
         wear_writes_(profile.wear_writes),
+        partial_bytes_(profile.partial_write_bytes),
         has_translation_(profile.translation_buffer_entries != 0),
         flush_drops_(profile.flush_drops_cached_line) {
     // The probability that a granule keeps its place while others take any of all places.
@@ -192,15 +193,25 @@ class device_model {
     return std::max(now, goes_on(n, taken, thread.flushes_.use(taken)));
   }
 
-  // Non-temporal store of a whole line at `now`. Returns as write_back.
-  [[nodiscard]] picoseconds write_around(thread_state& thread, std::uintptr_t line, picoseconds now) noexcept {
+  // Non-temporal store of `bytes` of a line at `now`. Returns as write_back. The memory controller writes whole lines:
+  // it reads a line first of which it gets a part, and gets the part in pieces.
+  [[nodiscard]] picoseconds write_around(thread_state& thread, std::uintptr_t line, picoseconds now,
+                                         std::size_t bytes = cache_line_bytes) noexcept {
     const std::uint64_t n = line / cache_line_bytes;
     if (!thread.ntstores_open_) {
       thread.ntstores_open_ = true;
       thread.ntstore_start_ = std::max(now, thread.next_ntstore_);
     }
     thread.cache_.clean(n, true);
-    const picoseconds taken = deliver(thread, n, std::max(now, thread.ntstore_start_), ntstore_accept_);
+    picoseconds begin = std::max(now, thread.ntstore_start_);
+    std::uint64_t more = 0;
+    if (bytes < cache_line_bytes && partial_bytes_ != 0) {
+      constexpr bool next_line = false;
+      begin = fetch(n, begin, next_line);
+      more = (bytes - 1) / partial_bytes_;
+    }
+    for (; more != 0; --more) static_cast<void>(deliver(thread, n, begin, ntstore_accept_));
+    const picoseconds taken = deliver(thread, n, begin, ntstore_accept_);
     return std::max(now, goes_on(n, taken, thread.writes_.use(taken)));
   }
 
@@ -511,6 +522,7 @@ class device_model {
   picoseconds ordered_reads_;  // media time of the reads that lose nothing of the buffer
   picoseconds wear_move_;
   std::uint64_t wear_writes_;
+  std::uint64_t partial_bytes_;
   bool has_translation_;
   bool flush_drops_;
   std::vector<double> kept_;

@@ -59,6 +59,7 @@ struct device_profile {
   std::uint64_t outstanding_reads = 0;           // lines, per thread
   std::uint64_t outstanding_stores = 0;          // lines that stores wait for, per thread
   std::uint64_t outstanding_writes = 0;          // lines on their way to the DIMM, per thread; they keep no order
+  std::uint64_t partial_write_bytes = 0;         // a line that is not written whole leaves in such pieces; 0: as one
   std::uint64_t cpu_cache_bytes = 0;             // a thread's share of the CPU caches; 0: none
 
   // Several hosts on one device, and what passes between them. All 0: it has one host.
