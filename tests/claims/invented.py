@@ -101,7 +101,7 @@ class Memory(Invented):
                     add(f"ntstore-by-size{name}", Result(2.2 * part, more={"media/write_amplification": 1 / part}))
                     add(f"ntstore-then-fence{name}", Result(2.2 * part * degraded))
             for size in ("64", "256", "1K", "4K", "64K", "1M", "4M"):
-                for threads in (4, 16):
+                for threads in (4, 8, 16):
                     part = 0.25 if pattern == "random" and size == "64" else 1
                     degraded = 0.5 if threads == 16 and size[-1] in "KM" and size not in ("1K", "4K") else 1
                     add(f"copy-by-size/pattern={pattern}/access_bytes={size}/threads={threads}",
