@@ -135,6 +135,12 @@ TEST(DeviceProfile, HasSeveralHostsWithAllTimesBetweenThem) {
   EXPECT_EQ(profile_text(load_profile("aep"), {}, "").find("hosts"), std::string::npos);
 }
 
+TEST(DeviceProfile, MayLeaveOutThePiecesOfAPartOfALine) {
+  EXPECT_EQ(load_profile("aep").partial_write_bytes, 8U);
+  EXPECT_EQ(parse_profile(aep_with("partial_write_bytes", ""), "mine.toml").partial_write_bytes, 0U);
+  EXPECT_TRUE(says(refusal(aep_with("partial_write_bytes", "partial_write_bytes = 65")), {"out of range"}));
+}
+
 TEST(DeviceProfile, SaysWhatThePlatformSaves) {
   EXPECT_EQ(load_profile("aep").persistence, persistence_domain::adr) << "if the file has no such key";
   EXPECT_EQ(load_profile("nv-cmm").persistence, persistence_domain::gpf_may_fail);
