@@ -419,6 +419,40 @@ TEST(ChunkStoreOnBlocks, a_failed_removal_loses_no_write_that_follows) {
   }
 }
 
+// A write that failed, and whose index block the drive has: behind a closing it is not there. Where the drive refuses
+// the index block of before, the store is not closed.
+TEST(ChunkStoreOnBlocks, a_failed_write_is_not_there_behind_a_closing) {
+  for (const bool drive_is_well : {true, false}) {
+    faulty_drive device(1, torn);
+    const std::vector<std::byte> before = data_of(0, 2, 1);
+    const auto content = [&] {
+      const auto all = device.inner().content();
+      return std::vector<std::byte>(all.begin(), all.end());
+    };
+    std::vector<std::byte> left;
+    {
+      auto store = on_blocks().open(device, small);
+      auto disk = store.volume("a", {.bytes = 64 * block});
+      disk.write(0, before);
+      device.inject({.kind = blocks::fault::failed_answer, .only = blocks::stream::index});
+      if (!drive_is_well)
+        device.inject({.kind = blocks::fault::io_error, .skip = 1, .times = 1000, .only = blocks::stream::index});
+      EXPECT_THROW(disk.write(0, data_of(0, 2, 2)), error);
+      left = content();
+    }
+    device.stop();
+    if (!drive_is_well) {
+      EXPECT_EQ(content(), left);
+      continue;
+    }
+    auto store = on_blocks().open(device, small);
+    std::vector<std::byte> got(2 * block);
+    store.volume("a").read(0, got);
+    EXPECT_EQ(got, before);
+    EXPECT_TRUE(store.check().ok());
+  }
+}
+
 // A removal whose first write is durable has happened: what fails of it later is not the caller's.
 TEST(ChunkStoreOnBlocks, a_removal_that_fails_behind_its_first_write_has_happened) {
   for (std::uint64_t skip = 1; skip < 4; ++skip) {
@@ -543,6 +577,10 @@ TEST(ChunkStoreOnKv, a_put_that_fails_fails_the_write_and_changes_nothing) {
     for (std::uint64_t c = 0; c < 4; ++c) disk.write(c * 32 * block, data_of(c * 32, 2, 1000));
     for (std::uint64_t c = 0; c < 4; ++c) right.at("a").write(c * 32, 2, 1000);
     expect_equal(store, right);
+    // One that the device has nevertheless: behind a closing it is not there.
+    pairs.next = when::after;
+    EXPECT_NE(message_of([&] { disk.write(0, data_of(0, 2, 1001)); }), "");
+    pairs.next = when::never;
   }
   auto again = m.open();
   expect_equal(again, right);

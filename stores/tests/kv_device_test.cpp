@@ -718,9 +718,10 @@ TEST(KvDevice, goes_on_after_a_crash_in_the_middle_of_a_collection) {
         if (!moves) continue;
         const auto found = index.find_place(stores::detail::kv_ssd::base_of_slot(at.first), at.second);
         ASSERT_TRUE(found.found);
-        // The five bits of the sequence stay as they are.
+        // The bits of the sequence stay as they are.
         const std::uint64_t moved = at.second.word() - from * units + to * units;
-        ASSERT_TRUE(index.put(found, place_word(moved)));
+        ASSERT_TRUE(
+            index.put(found, place_word(place_word(moved).is_whole() ? moved : moved ^ std::uint64_t{1} << 38)));
       }
       ++from;
     }
@@ -1324,10 +1325,10 @@ TEST(KvDevice, refuses_a_flash_that_is_not_its_own) {
   // Another version, with a right checksum.
   stores::detail::kv_ssd::flash_header header;
   std::memcpy(static_cast<void*>(&header), content.data(), sizeof header);
-  header.version = 3;
+  header.version = 4;
   header.checksum = checksum(&header, offsetof(stores::detail::kv_ssd::flash_header, checksum));
   std::memcpy(content.data(), &header, sizeof header);
-  EXPECT_PRED2(says, message(memory, on), "has version 3 of the layout, and this program reads versions 1 to 2");
+  EXPECT_PRED2(says, message(memory, on), "has version 4 of the layout, and this program reads versions 1 to 3");
   // `format` takes it over.
   auto options = small;
   options.format = true;

@@ -20,7 +20,7 @@
 //
 // Durability: what an operation returned stays true after a crash. A put that a crash interrupts is there whole or not
 // at all. Iterators do not outlive the object. Opening reads the index and the write buffer; of the flash it reads and
-// writes the first block.
+// writes the first block, and behind a crash it reads a few pages of keys.
 //
 // Copies: memory and flash are a pair of one moment. If one of them is of another moment than the other, as after one
 // of both was restored from an older copy, opening refuses them (kv_ssd/moments.hpp). Each opening and each closing is
@@ -34,10 +34,11 @@
 // of one of these ends the record. Only a key that shares all 55 bits with another could lose its report so.
 // A damaged page of keys costs no pair: its keys are read and changed as before. Walks pass over it, and report it
 // (kv_skipped), until `repair` has written it again. `stats` counts the searches that met damage, `check` names each.
-// A word of the index without a record in its place costs its key, too: opening writes it as a lost one.
+// A damaged word of the index costs its key, too, and so does one without its record in its place: opening writes it as
+// a lost one.
 // A superblock with a damaged record is not used again before the next opening. An overwrite that is damaged in the
 // write buffer between a crash and the next opening counts as torn by the crash: its key has the value that the index
-// led to before. Where the device was closed, it is noticed.
+// led to before. Where the device was closed, it is noticed; and a page of keys always, if a key needs it.
 //
 // Layout and orders: kv_ssd/layout.hpp, pairs.hpp (S), mover.hpp (G), buckets.hpp (B), chains.hpp (C), moments.hpp (E).
 //
@@ -114,6 +115,7 @@ class kv_device {
   using lease = typename detail::kv_ssd::ports<Device>::lease;
   using place_word = detail::kv_ssd::place_word;
   using record_view = detail::kv_ssd::record_view;
+  using all_walks = detail::kv_ssd::walk<Medium, Device, Hash>;
 
  public:
   // The name of its root in the medium.
@@ -272,7 +274,7 @@ class kv_device {
     blocks::pair_front* front_;
     detail::kv_ssd::ports<Device>* ports_;
     std::unique_ptr<std::atomic<unsigned>, closes> open_;  // null once it was moved
-    detail::kv_ssd::walk<Medium, Device, Hash> walk_;
+    all_walks walk_;
     std::vector<std::string> taken_;
   };
 
@@ -293,23 +295,8 @@ class kv_device {
   template <class Visit>
   [[nodiscard]] kv_skipped for_each_key(kv_prefix prefix, std::uint8_t space, Visit&& visit) {
     check_prefix(prefix, space);
-    constexpr std::size_t at_once = 256;
-    kv_skipped skipped;
-    detail::kv_ssd::walk<Medium, Device, Hash> walk(core_, buckets_, space, prefix);
-    for (std::vector<std::string> keys;; keys.clear()) {
-      command(0);
-      {
-        // No port is held while `visit` runs: its operations take one themselves.
-        const lease through(core_.all_ports);
-        while (keys.size() < at_once) {
-          std::optional<std::string> key = walk.next(*through, &skipped);
-          if (!key) break;
-          keys.push_back(std::move(*key));
-        }
-      }
-      for (const std::string& key : keys) visit(key);
-      if (keys.size() < at_once) return skipped;
-    }
+    all_walks walk(core_, buckets_, space, prefix);
+    return walk_through(walk, visit);
   }
   // The same without a list of keys, by reading the head of each record of the device: visit(key, bytes of its value).
   // It needs no page of keys, and meets no key whose record is damaged. Memory: a word for each record. Keys that are
@@ -342,8 +329,8 @@ class kv_device {
     while (keys.size() < most) {
       std::array<indexes::entry, 1> bucket{};
       if (buckets_.scan(next, bucket) == 0 || bucket[0].key > last) break;
-      detail::kv_ssd::walk<Medium, Device, Hash> walk(
-          core_, buckets_, space, {.mask = 0xffffffff, .pattern = static_cast<std::uint32_t>(bucket[0].key)});
+      all_walks walk(core_, buckets_, space,
+                     {.mask = 0xffffffff, .pattern = static_cast<std::uint32_t>(bucket[0].key)});
       const auto before = static_cast<std::ptrdiff_t>(keys.size());
       kv_skipped here;
       while (std::optional<std::string> key = walk.next(*through, &here))
@@ -403,6 +390,7 @@ class kv_device {
   // may have listed it: one that is damaged now, or was when `repair` met damaged records. Throws pmlab::error: the
   // flash failed; some pairs may be left, and another call goes on. REQUIRES: no other operation on the key space.
   std::uint64_t erase_space(std::uint8_t space) {
+    mend_directory();
     std::exception_ptr failure;
     const auto erase_it = [&](const std::string& key) {
       try {
@@ -414,7 +402,7 @@ class kv_device {
     const everything all = walk_over_all({}, space, erase_it);
     if (failure) std::rethrow_exception(failure);
     if (!all.may_be_of_others)
-      for (const std::uint64_t slot : all.unnamed) erase_damaged(slot);
+      for (const std::uint64_t slot : all.unnamed) erase_unnamed(slot, space);
     const lease through(core_.all_ports);
     const std::uint64_t last = std::uint64_t{space} << 32 | 0xffffffff;
     std::array<indexes::entry, 1> bucket{};
@@ -426,12 +414,13 @@ class kv_device {
     return all.found.keys + all.found.pages;
   }
 
-  // Writes damaged pages of keys again, from the heads of all records. Damaged records that do not name their keys are
-  // on no page then, until these are put again or erased, or another repair can read them. Reads these heads and all
-  // pages: an opening does without. Beside any other operation. Throws pmlab::error: the flash failed. Memory: as
-  // for_each_record, and the keys that the pages have listed.
+  // Writes damaged pages of keys, and damaged words of their directory, again, from the heads of all records. Damaged
+  // records that do not name their keys are on no page then, until these are put again or erased, or another repair can
+  // read them. Reads these heads and all pages: an opening does without. Beside any other operation. Throws
+  // pmlab::error: the flash failed. Memory: as for_each_record, and the keys that the pages have listed.
   kv_repaired repair() {
     kv_repaired result;
+    result.buckets = mend_directory();
     page_lists lost = damaged_pages();
     // Pairs that a repair before could not read, when it wrote their pages again.
     const bool has_unlisted = may_have_unlisted();
@@ -534,10 +523,13 @@ class kv_device {
       // An opening that fails has begun none, so a copy of one part still fits the other.
       detail::kv_ssd::moments both(medium, flash, root_);
       const std::uint64_t number = both.next_number();
+      core_.checks_words = how.has_checked_words();
       const std::uint64_t tail = recover(options.local_table, number);
       moment_ = both.enter(number, how.first_block());
+      core_.checks_words = true;  // (E5)
       replay(core_, root_, medium).keep_tail(tail);
     } else {
+      core_.checks_words = true;  // the memory is complete when the flash has this version
       rebuild_index(*rebuilt, options.local_table, how.first_block());
     }
   }
@@ -657,8 +649,19 @@ class kv_device {
   // Lines that are free since the last time are used again, if there are at least so many.
   [[nodiscard]] bool keep_tail(std::uint64_t least) {
     if (core_.buffer.unkept() < std::max<std::uint64_t>(least, 1)) return false;
-    core_.buffer.keep_tail([this](std::uint64_t tail) { replay(core_, root_, core_.medium).keep_tail(tail); });  // (L2)
+    core_.buffer.keep_tail([this](std::uint64_t tail) {
+      settle_pages(tail);  // (L3)
+      replay(core_, root_, core_.medium).keep_tail(tail);
+    });  // (L2)
     return true;
+  }
+  // The index leads to the newest version of each page of keys that has one before the tail.
+  void settle_pages(std::uint64_t tail) {
+    using namespace detail::kv_ssd;
+    for (std::size_t m = managers_of_users; m < managers_of_users + managers_of_buckets; ++m) {
+      const std::scoped_lock lock(core_.managers[m].mutex);
+      core_.index.settle_before(m, tail);
+    }
   }
 
   // ---- operations, with the lock of the key's manager
@@ -824,12 +827,12 @@ class kv_device {
 
   // Calls visit(key, head) for each record of a pair whose head is whole, and visit_damaged(slot, place, record) for
   // the others: in no order and without a lock. One that is there throughout is met once, or twice if its slot changes;
-  // one that is put or erased meanwhile is met or not.
+  // one that is put or erased meanwhile is met or not. `of_pages`: records of pages of keys instead.
   template <class Visit, class VisitDamaged>
-  void for_each_head(Visit&& visit, VisitDamaged&& visit_damaged) {
+  void for_each_head(Visit&& visit, VisitDamaged&& visit_damaged, bool of_pages = false) {
     std::vector<std::uint64_t> all;
     core_.index.for_each_slot_beside_writers([&](std::uint64_t slot) {
-      if ((slot & detail::kv_ssd::bucket_bit) == 0) all.push_back(slot);
+      if (((slot & detail::kv_ssd::bucket_bit) != 0) == of_pages) all.push_back(slot);
     });
     const lease through(core_.all_ports);
     for (const std::uint64_t slot : all) {
@@ -852,19 +855,76 @@ class kv_device {
     }
   }
 
+  // As for_each_key.
+  template <class Visit>
+  [[nodiscard]] kv_skipped walk_through(all_walks& walk, Visit&& visit) {
+    constexpr std::size_t at_once = 256;
+    kv_skipped skipped;
+    for (std::vector<std::string> keys;; keys.clear()) {
+      command(0);
+      {
+        // No port is held while `visit` runs: its operations take one themselves.
+        const lease through(core_.all_ports);
+        while (keys.size() < at_once) {
+          std::optional<std::string> key = walk.next(*through, &skipped);
+          if (!key) break;
+          keys.push_back(std::move(*key));
+        }
+      }
+      for (const std::string& key : keys) visit(key);
+      if (keys.size() < at_once) return skipped;
+    }
+  }
+
   // Pages of keys, by bucket and number, each with a list of keys.
   using page_lists = std::map<std::pair<std::uint64_t, std::uint32_t>, std::vector<std::string>>;
-  // Calls visit(bucket, page, its content) for each page of keys; std::nullopt: it cannot be read.
+  // Calls visit(bucket, page, its content) for each page of keys; std::nullopt: it cannot be read. Where the pages of a
+  // bucket cannot be found: once, for all_pages.
   template <class Visit>
   void for_each_page(Visit&& visit) {
     const lease through(core_.all_ports);
     std::array<indexes::entry, 1> bucket{};
     for (std::uint64_t next = 0; buckets_.scan(next, bucket) != 0; next = bucket[0].key + 1) {
-      const auto pages = buckets_.find(bucket[0].key);
+      std::optional<typename all_buckets::range> pages;
+      try {
+        pages = buckets_.find(bucket[0].key);
+      } catch (const kv_damaged&) {
+        visit(bucket[0].key, all_buckets::all_pages, std::optional<std::string>());
+      }
       if (!pages) continue;
       for (std::uint32_t page = pages->oldest; page <= pages->newest; ++page)
         visit(bucket[0].key, page, buckets_.page_if_readable(bucket[0].key, page, *through));
     }
+  }
+  using page_set = std::set<std::pair<std::uint64_t, std::uint32_t>>;
+  // Writes damaged words of the directory again, from the names of all pages, and from the pages that records name. The
+  // name of a word may be damaged, too: then it has no page, and its pages have no word. Returns how many there were.
+  std::uint64_t mend_directory() {
+    const std::vector<std::uint64_t> damaged = buckets_.damaged();
+    if (damaged.empty()) return 0;
+    std::map<std::uint64_t, std::optional<typename all_buckets::range>> found;
+    for (const std::uint64_t bucket : damaged) found[bucket] = std::nullopt;
+    const auto add = [&](std::uint64_t bucket, std::uint32_t page) {
+      const auto at = found.find(bucket);
+      if (at == found.end() && buckets_.find(bucket)) return;
+      auto& pages = at == found.end() ? found[bucket] : at->second;
+      pages = pages ? typename all_buckets::range{std::min(pages->oldest, page), std::max(pages->newest, page)}
+                    : typename all_buckets::range{page, page};
+    };
+    const auto ignore = [](std::uint64_t, place_word, const record_view&) {};
+    for_each_head(
+        [&](std::string_view key, const detail::kv_ssd::record_head& head) {
+          add(detail::kv_ssd::bucket_of(head.space, key), head.page);
+        },
+        ignore);
+    for_each_head(
+        [&](std::string_view name, const detail::kv_ssd::record_head& /*head*/) {
+          const auto [bucket, page] = all_buckets::page_of_name(name);
+          add(bucket, page);
+        },
+        ignore, true);
+    for (const auto& [bucket, pages] : found) buckets_.mend(bucket, pages);
+    return damaged.size();
   }
   // Those that cannot be read, each with an empty list.
   [[nodiscard]] page_lists damaged_pages() {
@@ -927,15 +987,19 @@ class kv_device {
   // As for_each_key_there.
   template <class Visit>
   [[nodiscard]] everything walk_over_all(kv_prefix prefix, std::uint8_t space, Visit&& visit) {
+    check_prefix(prefix, space);
     everything all;
-    kv_skipped skipped = for_each_key(prefix, space, visit);
+    all_walks walk(core_, buckets_, space, prefix);
+    kv_skipped skipped = walk_through(walk, visit);
     // Two pages may list a damaged key, of which one is older than its record.
     std::ranges::sort(skipped.keys);
     skipped.keys.erase(std::unique(skipped.keys.begin(), skipped.keys.end()), skipped.keys.end());
     all.found.keys = skipped.keys.size();
     all.found.pages = skipped.pages;
     // A record that no readable page lists is of one that cannot be read, or could not be read itself at a repair.
-    if (skipped.pages != 0 || may_have_unlisted()) visit_unlisted(prefix, space, skipped.keys, all, visit);
+    // Pages that the walk has passed over count as damaged all the time, also if they can be read since.
+    const page_set lost(walk.skipped_pages().begin(), walk.skipped_pages().end());
+    if (!lost.empty() || may_have_unlisted()) visit_unlisted(prefix, space, skipped.keys, lost, all, visit);
     for (const std::string& key : skipped.keys) visit(key);
     return all;
   }
@@ -943,28 +1007,18 @@ class kv_device {
   [[nodiscard]] bool may_have_unlisted() const noexcept {
     return (root_.notes.load(std::memory_order_acquire) & detail::kv_ssd::has_unlisted_records) != 0;
   }
-  // Visits the keys that only damaged pages list, or none. `listed`: damaged keys that others list.
+  // Visits the keys that only the pages `lost` list, or none. `listed`: damaged keys that others list.
   template <class Visit>
-  void visit_unlisted(kv_prefix prefix, std::uint8_t space, const std::vector<std::string>& listed, everything& all,
-                      Visit&& visit) {
+  void visit_unlisted(kv_prefix prefix, std::uint8_t space, const std::vector<std::string>& listed,
+                      const page_set& lost, everything& all, Visit&& visit) {
     const auto is_wanted = [&](std::uint8_t of, std::string_view key) { return of == space && prefix.has(key); };
-    const page_lists lost = damaged_pages();
     const bool has_unlisted = may_have_unlisted();
     all.may_be_of_others = has_unlisted;
-    std::uint64_t own = 0;
-    for (const auto& [page, ignored] : lost) {
-      const bool is_own = page.first >> 32 == space && (page.first & prefix.mask) == prefix.pattern;
-      own += is_own ? 1 : 0;
-      all.may_be_of_others |= !is_own;
-    }
-    // Keys of a page that could not be read then, and can be now, were not visited.
-    if (own < all.found.pages)
-      throw error("device " + core_.device.name() + " fails to read pages of keys, and reads them again",
-                  "check the drive, and call again");
     const std::set<listing> listings = has_unlisted ? all_listings() : std::set<listing>();
     const auto is_unlisted = [&](std::string_view key, std::uint32_t page) {
       const std::uint64_t bucket = detail::kv_ssd::bucket_of(space, key);
-      return lost.contains({bucket, page}) || (has_unlisted && !listings.contains({bucket, page, std::string(key)}));
+      return lost.contains({bucket, page}) || lost.contains({bucket, all_buckets::all_pages}) ||
+             (has_unlisted && !listings.contains({bucket, page, std::string(key)}));
     };
     std::map<std::uint64_t, std::vector<std::pair<std::uint64_t, place_word>>> unnamed;  // slots, by their chains
     std::vector<std::string> named;
@@ -981,14 +1035,17 @@ class kv_device {
                    !std::ranges::binary_search(listed, record.key(), std::less<>()))
             named.emplace_back(record.key());
         });
-    // A key that a page lists is the name of a record of its hash.
+    // A key that a page lists is the name of a record of its hash. The walk has visited it, if it has read the page.
+    for (const std::string& key : listed) unnamed.erase(parts::base_of(space, key));
     for_each_page([&](std::uint64_t bucket, std::uint32_t page, const std::optional<std::string>& content) {
       if (!content) {
-        all.may_be_of_others |= !lost.contains({bucket, page});
+        all.may_be_of_others |= bucket >> 32 != space || (bucket & prefix.mask) != prefix.pattern;
         return;
       }
       all_buckets::for_each_key(*content, [&](std::string_view key) {
-        unnamed.erase(parts::base_of(static_cast<std::uint8_t>(bucket >> 32), key));
+        const bool is_name = unnamed.erase(parts::base_of(static_cast<std::uint8_t>(bucket >> 32), key)) != 0;
+        if (is_name && (lost.contains({bucket, page}) || lost.contains({bucket, all_buckets::all_pages})))
+          named.emplace_back(key);
       });
     });
     for (const auto& [base, slots] : unnamed)
@@ -1000,16 +1057,18 @@ class kv_device {
     all.found.keys += named.size();
     for (const std::string& key : named) visit(key);
   }
-  // The record of the slot goes, if it is damaged still.
-  void erase_damaged(std::uint64_t slot) {
+  // The record of the slot goes, unless it can be read now, and is of another key space.
+  void erase_unnamed(std::uint64_t slot, std::uint8_t space) {
     const std::uint64_t base = detail::kv_ssd::base_of_slot(slot);
     const lease through(core_.all_ports);
     const std::scoped_lock lock(core_.lock_of(0, base));
     const std::optional<place_word> place = core_.index.place_of(slot);
-    if (!place || core_.look(*place, base, *through, false).is_whole) return;
-    typename all_pairs::stored damaged;
-    damaged.at = {.found = true, .slot = slot, .place = *place};
-    pairs_.erase(damaged);
+    if (!place) return;
+    const auto [record, is_whole] = core_.look(*place, base, *through, false);
+    if (is_whole && record.head().space != space) return;
+    typename all_pairs::stored unnamed;
+    unnamed.at = {.found = true, .slot = slot, .place = *place};
+    pairs_.erase(unnamed);
   }
   // Bytes of key and value that a damaged record has at most. A lost one has none: it takes no space.
   [[nodiscard]] std::uint64_t most_bytes_of(place_word place) const noexcept {
@@ -1035,7 +1094,12 @@ class kv_device {
   }
   // What the addition of a key to its bucket will read on flash.
   [[nodiscard]] std::optional<wanted> page_of_new(std::uint8_t space, std::string_view key) {
-    const auto pages = buckets_.find(detail::kv_ssd::bucket_of(space, key));
+    std::optional<typename all_buckets::range> pages;
+    try {
+      pages = buckets_.find(detail::kv_ssd::bucket_of(space, key));
+    } catch (const kv_damaged&) {
+      // The addition fails.
+    }
     if (!pages) return std::nullopt;
     const auto name = buckets_.name_of_page(detail::kv_ssd::bucket_of(space, key), pages->newest);
     bool ignored = false;
@@ -1069,6 +1133,7 @@ class kv_device {
     replay overwrites(core_, root_, core_.medium);
     const std::uint64_t tail = overwrites.run();
     core_.buffer.start(tail, keeps_tail);
+    lose_older_pages(overwrites);
     std::vector<buffered> in_buffer;
     std::vector<std::uint64_t> lost;
     std::uint64_t used = 0;
@@ -1083,13 +1148,33 @@ class kv_device {
       }
     });
     used += adopt(in_buffer, lost);
-    for (const std::uint64_t slot : lost) core_.index.lose(slot);
+    for (const std::uint64_t slot : lost) core_.index.lose(slot, place_word::lost(core_.checks_words));
     core_.counts.damaged.fetch_add(lost.size(), std::memory_order_relaxed);
     core_.buffer.begin();
     core_.flash.begin();
     core_.used_units.store(used, std::memory_order_release);
     lacks_superblock_.store(core_.flash.free_count() == 0, std::memory_order_release);
     return tail;
+  }
+
+  // A page of keys whose newest version is damaged in the write buffer looks like one whose newest version a crash has
+  // torn: replay ends with the version before. But a key that is in the index had its page before: (B2) < (B3) in
+  // buckets.hpp. So a page that does not list such a key is damaged. Reads a page on flash where the write buffer has
+  // none that lists the key.
+  void lose_older_pages(const replay& overwrites) {
+    const lease through(core_.all_ports);
+    overwrites.for_each_added([&](const record_view& record) {
+      const std::string_view key = record.key();
+      const auto [space, page] = std::pair(record.head().space, record.head().page);
+      const auto name = all_buckets::name_of_page(detail::kv_ssd::bucket_of(space, key), page);
+      const std::string_view name_of_page(name.data(), name.size());
+      const std::uint64_t base = parts::base_of(detail::kv_ssd::bucket_space, name_of_page);
+      const std::optional<record_view> newest = overwrites.newest_of(base);
+      if (newest && newest->key() == name_of_page && all_buckets::lists(newest->value(), key)) return;
+      if (!buckets_.lacks(space, key, page, *through)) return;
+      const auto at = pairs_.find(detail::kv_ssd::bucket_space, name_of_page, base, *through, false).at;
+      if (at.found) core_.index.lose(at.slot, place_word::lost(core_.checks_words));
+    });
   }
 
   void rebuild_index(kv_rebuilt& result, bool keeps_tail, blocks::buffer& first_block) {
@@ -1156,7 +1241,8 @@ class kv_device {
         bytes_of(record.head()) > room)
       return 0;
     const std::uint64_t base = parts::base_of(record.head().space, record.key());
-    if (base == detail::kv_ssd::base_of_slot(slot) && core_.sizes.units_for(bytes_of(record.head())) == place.units())
+    const bool is_of_slot = base == detail::kv_ssd::base_of_slot(slot) && place.fits(record.head().sequence);
+    if (is_of_slot && core_.sizes.units_for(bytes_of(record.head())) == place.units())
       return detail::kv_ssd::lines_for(bytes_of(record.head()));
     // Its slot has another name, of which a few bits are damaged. Otherwise the record is one of before, of a key that
     // was erased, and the word leads there as it is damaged.

@@ -32,6 +32,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -93,8 +94,14 @@ class records_in_region {
   }
   records_in_region(const records_in_region&) = delete;
   records_in_region& operator=(const records_in_region&) = delete;
+  // A closing leaves no content of a write that failed. Where the drive refuses that, there is none: the store looks as
+  // after a crash.
   ~records_in_region() {
-    if (region_.is_sure()) session_.end(region_.writes());
+    try {
+      if (region_.make_all_sure()) session_.end(region_.writes());
+    } catch (const std::exception&) {
+      // No closing, without DRAM.
+    }
   }
 
   [[nodiscard]] medium_type& medium() noexcept { return words_; }

@@ -181,7 +181,10 @@ class records_in_pairs {
   }
   records_in_pairs(const records_in_pairs&) = delete;
   records_in_pairs& operator=(const records_in_pairs&) = delete;
-  ~records_in_pairs() { session_.end(*this); }
+  // As that of records_in_region.
+  ~records_in_pairs() {
+    if (make_all_sure()) session_.end(*this);
+  }
 
   [[nodiscard]] medium_type& medium() noexcept { return words_; }
   [[nodiscard]] std::string name() const { return "key-value device beside " + device_.name(); }
@@ -406,6 +409,18 @@ class records_in_pairs {
       // It stays unsure.
     }
     return !unsure_volumes_[i];
+  }
+
+  // The device has no other words than the current ones, of any record or volume. False: it refuses a put that would
+  // make that so. REQUIRES: no operation runs.
+  [[nodiscard]] bool make_all_sure() noexcept {
+    bool is_sure = true;
+    for (const auto& p : parts_)
+      p->cache.for_each([&](node& n) {
+        if (n.changes != nullptr && !repair(n)) is_sure = false;
+      });
+    for (std::uint32_t i = 0; i < most_volumes; ++i) is_sure = make_volume_sure(i) && is_sure;
+    return is_sure;
   }
 
   // Adds each violation: a record in DRAM that the device has otherwise. REQUIRES: no operation runs.

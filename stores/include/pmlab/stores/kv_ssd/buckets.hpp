@@ -61,6 +61,9 @@ class buckets {
   // The bytes of the key of a page.
   static constexpr std::size_t name_bytes = 16;
 
+  // No page has this number.
+  static constexpr std::uint32_t all_pages = 0;
+
   // The pages that a bucket may have.
   struct range {
     std::uint32_t oldest = 0;
@@ -186,10 +189,38 @@ class buckets {
   [[nodiscard]] std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) {
     return directory_.scan(from, out);
   }
+  // The pages of a bucket, if it has any. Throws kv_damaged: its word of the directory is damaged.
   [[nodiscard]] std::optional<range> find(std::uint64_t bucket) {
     const std::optional<std::uint64_t> w = directory_.find(bucket);
     if (!w) return std::nullopt;
-    return range{static_cast<std::uint32_t>(*w >> 32), static_cast<std::uint32_t>(*w)};
+    if (const page_range pages(*w); pages.is_whole(bucket)) return range{pages.oldest(), pages.newest()};
+    throw kv_damaged("the directory of device " + core_.device.name() + " is damaged: pages of keys of key space " +
+                         std::to_string(bucket >> 32) + " are not found",
+                     "repair the device: the directory is written again");
+  }
+  // Those whose word of the directory is damaged.
+  [[nodiscard]] std::vector<std::uint64_t> damaged() {
+    std::vector<std::uint64_t> found;
+    std::array<indexes::entry, 16> some;
+    std::size_t count = some.size();
+    for (std::uint64_t next = 0; count == some.size(); next = some[count - 1].key + 1) {
+      count = scan(next, some);
+      for (const indexes::entry& e : std::span(some).first(count))
+        if (!page_range(e.value).is_whole(e.key)) found.push_back(e.key);
+    }
+    return found;
+  }
+  // A bucket whose word is damaged or lost has these pages, or none.
+  void mend(std::uint64_t bucket, std::optional<range> pages) {
+    const std::scoped_lock lock(lock_of(bucket));
+    const std::optional<std::uint64_t> w = directory_.find(bucket);
+    if (w && page_range(*w).is_whole(bucket)) {
+      if (pages) list_pages(bucket, *pages);
+    } else if (pages) {
+      must_set(bucket, *pages);
+    } else {
+      static_cast<void>(directory_.erase(bucket));
+    }
   }
   // The keys that a page lists, one after the other, each behind its length; empty: there is no such page. Throws
   // kv_damaged.
@@ -205,12 +236,16 @@ class buckets {
   }
   // Calls visit(key) for each.
   template <class Visit>
-  static void for_each_key(const std::string& page, Visit&& visit) {
+  static void for_each_key(std::string_view page, Visit&& visit) {
     for (std::size_t at = 0; at < page.size();) {
       const std::size_t length = static_cast<std::uint8_t>(page[at]);
-      visit(std::string_view(page).substr(at + 1, length));
+      visit(page.substr(at + 1, length));
       at += 1 + length;
     }
+  }
+  // The value of a page's record lists the key.
+  [[nodiscard]] static bool lists(std::span<const std::byte> page, std::string_view key) {
+    return place_in({reinterpret_cast<const char*>(page.data()), page.size()}, key).has_value();
   }
 
   // The key of a page, in the key space of bucket pages.
@@ -230,7 +265,12 @@ class buckets {
   }
 
   [[nodiscard]] std::uint64_t medium_bytes() const { return directory_.stats().medium_bytes; }
-  [[nodiscard]] indexes::check_report check() const { return directory_.check(); }
+  [[nodiscard]] indexes::check_report check() {
+    indexes::check_report report = directory_.check();
+    for (const std::uint64_t bucket : damaged())
+      report.add("the word of bucket " + std::to_string(bucket) + " in the directory is damaged");
+    return report;
+  }
 
  private:
   static constexpr std::size_t locks = 64;
@@ -280,18 +320,23 @@ class buckets {
     return std::nullopt;
   }
 
-  void list_page(std::uint64_t bucket, std::uint32_t number) {
-    range pages{number, number};
+  void list_page(std::uint64_t bucket, std::uint32_t number) { list_pages(bucket, {number, number}); }
+  // Beside those that it has.
+  void list_pages(std::uint64_t bucket, range pages) {
     if (const std::optional<range> there = find(bucket))
-      pages = {std::min(there->oldest, number), std::max(there->newest, number)};
+      pages = {std::min(there->oldest, pages.oldest), std::max(there->newest, pages.newest)};
+    must_set(bucket, pages);
+  }
+  void must_set(std::uint64_t bucket, range pages) {
     if (!set(bucket, pages))
       throw error("no space in " + core_.medium.name() + " for the directory of the device", "make the pool larger");
   }
   [[nodiscard]] bool set(std::uint64_t bucket, range pages) {
-    return directory_.upsert(bucket, std::uint64_t{pages.oldest} << 32 | pages.newest) != indexes::outcome::full;
+    const std::uint64_t w = page_range(bucket, pages.oldest, pages.newest).word();
+    return directory_.upsert(bucket, w) != indexes::outcome::full;
   }
   // Where a page lists the key.
-  [[nodiscard]] static std::optional<std::size_t> place_in(const std::string& page, std::string_view key) {
+  [[nodiscard]] static std::optional<std::size_t> place_in(std::string_view page, std::string_view key) {
     std::optional<std::size_t> found;
     for_each_key(page, [&](std::string_view k) {
       if (k == key) found = static_cast<std::size_t>(k.data() - page.data()) - 1;

@@ -117,23 +117,23 @@ class chains {
   }
 
   // Lets the key of `at` lead to `place`. `write_record(slot)` brings the record there, durably, for the slot that the
-  // key will have; it may be called again, for another slot. REQUIRES: `prepare`, for a place in the ring. False: no
-  // space; nothing has changed. Durable on return.
+  // key will have; it may be called again, for another slot. `in_buffer`: the record's position there. REQUIRES:
+  // `prepare`, for a place in the ring. False: no space; nothing has changed. Durable on return.
   template <class Write>
-  [[nodiscard]] bool put(const position& at, place_word place, Write&& write_record) {
+  [[nodiscard]] bool put(const position& at, place_word place, std::uint64_t in_buffer, Write&& write_record) {
     if (needs_slot(at)) return add(at, place, write_record);
     write_record(at.slot);
     const place_word next = at.is_gone || at.place.has_follower() ? place.with_follower() : place;
     if (defers(at) && place.is_in_ring()) {
       counts_.deferred.fetch_add(1, std::memory_order_relaxed);
-      table_of(at.slot).set(at.slot, next.word());
+      table_of(at.slot).set(at.slot, next.word(), in_buffer);
       return true;
     }
     return set(at.slot, next);
   }
   // The same for a record that is there, and is not replayed.
   [[nodiscard]] bool put(const position& at, place_word place) {
-    return put(at, place, [](std::uint64_t /*slot*/) {});
+    return put(at, place, 0, [](std::uint64_t /*slot*/) {});
   }
 
   // Where the medium was full before, a new key's slot is reserved: it gets a word without a record. False: no space.
@@ -170,13 +170,21 @@ class chains {
   }
 
   // Opening: the slot's key has lost its record. Durable on return. REQUIRES: the local tables are empty.
-  void lose(std::uint64_t slot) {
+  // `lost`: such a word.
+  void lose(std::uint64_t slot, place_word lost) {
     const std::optional<std::uint64_t> w = index_.find(slot);
-    if (!w || place_word(*w).is_gone() || place_word(*w).is_lost()) return;
-    static_cast<void>(
-        set(slot, place_word(*w).has_follower() ? place_word::lost().with_follower() : place_word::lost()));
+    if (!w || place_word(*w).is_gone() || (place_word(*w).is_whole() && place_word(*w).is_lost())) return;
+    static_cast<void>(set(slot, place_word(*w).has_follower() ? lost.with_follower() : lost));
   }
 
+  // The global index leads to what the manager's local table leads to, where that has had a record before this position
+  // of the write buffer. Durable on return. REQUIRES: the manager's lock is held.
+  void settle_before(std::size_t manager, std::uint64_t in_buffer) {
+    tables_[manager].settle_before(in_buffer, [&](std::uint64_t slot, std::uint64_t w) {
+      counts_.changes.fetch_add(1, std::memory_order_relaxed);
+      static_cast<void>(index_.update(slot, w));
+    });
+  }
   // Closing: the global index leads to all that the local tables lead to. Durable on return. False: a slot has no word.
   // REQUIRES: no other operation.
   [[nodiscard]] bool settle() {

@@ -138,6 +138,14 @@ struct core {
     return managers[manager_of(base)].mutex;
   }
 
+  // Words of the index. `sequence`: of the record that is there.
+  [[nodiscard]] place_word on_flash(std::uint64_t unit, std::uint64_t units, std::uint64_t sequence) const noexcept {
+    return place_word::on_flash(unit, units, sequence, checks_words);
+  }
+  [[nodiscard]] place_word in_ring(std::uint64_t line, std::uint64_t units, std::uint64_t sequence) const noexcept {
+    return place_word::in_ring(line, units, sequence, checks_words);
+  }
+
   [[noreturn]] void damaged(place_word at, std::uint64_t base) const {
     damaged(at, "a key with hash " + std::to_string(base), "restore the key from a copy");
   }
@@ -149,13 +157,13 @@ struct core {
   }
   [[noreturn]] void damaged(place_word at, const std::string& of, const char* remedy) const {
     const std::string place =
-        at.is_lost() ? "" : std::string(at.is_in_ring() ? " at line " : " at unit ") + std::to_string(at.address());
+        !can_be(at) ? "" : std::string(at.is_in_ring() ? " at line " : " at unit ") + std::to_string(at.address());
     throw kv_damaged("the record" + place + " of device " + device.name() + ", of " + of + ", is damaged", remedy);
   }
 
   // The ring or the flash has this place. A word that is damaged, or lost, leads to none.
   [[nodiscard]] bool can_be(place_word at) const noexcept {
-    if (at.units() == 0) return false;
+    if (at.units() == 0 || !at.is_whole()) return false;
     if (at.is_in_ring()) return at.address() < sizes.ring_lines;
     const std::uint64_t last = at.address() + at.units() - 1;
     return last < std::uint64_t{sizes.superblocks} * sizes.units() &&
@@ -184,7 +192,7 @@ struct core {
         continue;
       }
       const std::uint32_t units = sizes.units_for(bytes);
-      if (!visit(place_word::on_flash(first + unit, units, record.head().sequence), rest.first(bytes))) return false;
+      if (!visit(on_flash(first + unit, units, record.head().sequence), rest.first(bytes))) return false;
       unit += record.has_whole_value(seed) ? units : 1;
     }
     return true;
@@ -239,6 +247,8 @@ struct core {
   std::atomic<std::uint64_t> used_units{0};
   std::atomic<std::uint64_t> lost_units{0};  // units of superblocks that are never reused
   std::atomic<std::uint64_t> last_sequence{0};
+  // Words of the index that are written are checked: the header of the flash says that there may be some, durably.
+  bool checks_words = false;
   counters counts;
 };
 

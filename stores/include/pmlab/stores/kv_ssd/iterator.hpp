@@ -69,6 +69,11 @@ class walk {
     }
   }
 
+  // The pages that `next` has passed over, by bucket and number; the number all_pages: those of the bucket.
+  [[nodiscard]] const std::vector<std::pair<std::uint64_t, std::uint32_t>>& skipped_pages() const noexcept {
+    return skipped_pages_;
+  }
+
  private:
   // The bits of a mask from the top down to its first zero.
   [[nodiscard]] static std::uint32_t leading(std::uint32_t mask) noexcept {
@@ -88,7 +93,14 @@ class walk {
   [[nodiscard]] bool read_page(port<Device>& through) {
     for (;;) {
       if (!bucket_ && !next_bucket()) return false;
-      const auto pages = buckets_.find(*bucket_);
+      std::optional<typename all_buckets::range> pages;
+      try {
+        pages = buckets_.find(*bucket_);
+      } catch (const kv_damaged&) {
+        skipped_pages_.emplace_back(*bucket_, all_buckets::all_pages);
+        bucket_.reset();
+        throw;
+      }
       if (pages) page_ = std::max(page_, pages->oldest);
       if (!pages || page_ > pages->newest) {
         bucket_.reset();
@@ -99,7 +111,7 @@ class walk {
         const std::string content = buckets_.page(*bucket_, page_, through);
         all_buckets::for_each_key(content, [&](std::string_view key) { keys.emplace_back(key); });
       } catch (const kv_damaged&) {
-        ++page_;
+        skipped_pages_.emplace_back(*bucket_, page_++);
         throw;
       }
       std::reverse(keys.begin(), keys.end());
@@ -140,6 +152,7 @@ class walk {
   std::uint32_t page_ = 0;         // the next one of the bucket
   std::uint32_t listed_page_ = 0;  // page of the keys in listed_
   std::vector<std::string> listed_;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> skipped_pages_;
 };
 
 }  // namespace pmlab::stores::detail::kv_ssd

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -110,58 +111,165 @@ class record_view {
 };
 
 // A word of the index: where the record of a key is.
+//
+//   63 ring | 62 gone | 61 follower | 56..60 check | 40..55 units | 0..39 place
+//   place of a checked word: 39 one | 38 parity | 36..37 width | the rest of the check | address of `width` bits
+//
+// A single flipped bit of a checked word is noticed, by the parity of all bits. The check is that of the record's
+// sequence: a word that leads to another version of its record is noticed but for one of 31 * 4095 (an address of up to
+// 24 bits), 31 * 255 (28 bits), 31 * 15 (32 bits) or 31 (36 bits). Words of releases before are not checked: those of
+// flash have bits 56..60, those of the ring have none. They are checked when their records are moved.
 class place_word {
  public:
   place_word() = default;
   explicit place_word(std::uint64_t w) noexcept : word_(w) {}
-  // `sequence`: of the record that is there.
-  [[nodiscard]] static place_word on_flash(std::uint64_t unit, std::uint64_t units, std::uint64_t sequence) noexcept {
-    return place_word(check_of(sequence) << check_at | units << address_bits | unit);
+  // `sequence`: of the record that is there. `checked`: releases before refuse the device.
+  [[nodiscard]] static place_word on_flash(std::uint64_t unit, std::uint64_t units, std::uint64_t sequence,
+                                           bool checked) noexcept {
+    return lead_to(unit, units, sequence, checked);
   }
+  // The same.
+  [[nodiscard]] static place_word in_ring(std::uint64_t line, std::uint64_t units, std::uint64_t sequence,
+                                          bool checked) noexcept {
+    return lead_to(line, units, sequence, checked).with(ring_bit);
+  }
+
+  // The same of any record there.
   [[nodiscard]] static place_word in_ring(std::uint64_t line, std::uint64_t units) noexcept {
-    return place_word(ring_bit | units << address_bits | line);
+    return place_word(ring_bit | units << place_bits | line);
   }
 
   [[nodiscard]] std::uint64_t word() const noexcept { return word_; }
   // A line of the ring, or a unit of flash.
-  [[nodiscard]] std::uint64_t address() const noexcept { return word_ & ((std::uint64_t{1} << address_bits) - 1); }
-  [[nodiscard]] std::uint32_t units() const noexcept { return word_ >> address_bits & ((1U << unit_bits) - 1); }
+  [[nodiscard]] std::uint64_t address() const noexcept {
+    return word_ & mask_of(is_checked() ? address_bits_of(word_) : place_bits);
+  }
+  [[nodiscard]] std::uint32_t units() const noexcept { return word_ >> place_bits & ((1U << unit_bits) - 1); }
   [[nodiscard]] bool is_in_ring() const noexcept { return (word_ & ring_bit) != 0; }
   // No record: a key was deleted whose slot has followers.
-  [[nodiscard]] bool is_gone() const noexcept { return (word_ & gone_bit) != 0; }
+  [[nodiscard]] bool is_gone() const noexcept { return word_ == gone_with_follower().word_; }
   // The key of its slot has a record, and nothing is known of its place: opening has found the word or the record
   // damaged. The key counts as damaged.
   [[nodiscard]] bool is_lost() const noexcept { return !is_gone() && units() == 0; }
-  // Another key with the same hash may be in the next slot.
-  [[nodiscard]] bool has_follower() const noexcept { return (word_ & follower_bit) != 0; }
-
-  [[nodiscard]] place_word with_follower() const noexcept { return place_word(word_ | follower_bit); }
-  [[nodiscard]] static place_word lost() noexcept { return place_word(ring_bit); }
-  [[nodiscard]] static place_word gone_with_follower() noexcept { return place_word(gone_bit | follower_bit); }
-  // Lead to the same record.
-  [[nodiscard]] bool is_same_place(place_word other) const noexcept {
-    const bool both_check = check() != 0 && other.check() != 0;
-    return ((word_ ^ other.word_) & ~(follower_bit | (both_check ? 0 : check_mask))) == 0;
+  // False: a bit of it has flipped. It leads nowhere, as a lost one.
+  [[nodiscard]] bool is_whole() const noexcept {
+    if (is_gone()) return true;
+    return (word_ & gone_bit) == 0 && (!is_checked() || std::popcount(word_) % 2 == 0);
   }
-  // False: a record with this sequence is not the one that the word leads to, but an older one in its place, where a
-  // write was lost. One such record in 31 passes: the word has five bits for it. Pools of earlier releases have no such
-  // bits.
+  // Another key with the same hash may be in the next slot.
+  [[nodiscard]] bool has_follower() const noexcept { return (word_ & follower_bit) != 0 || !is_whole(); }
+
+  [[nodiscard]] place_word with_follower() const noexcept { return with(follower_bit); }
+  [[nodiscard]] static place_word lost(bool checked) noexcept {
+    return checked ? place_word(checked_bit).with(ring_bit) : place_word(ring_bit);
+  }
+  [[nodiscard]] static place_word gone_with_follower() noexcept { return place_word(gone_bit | follower_bit); }
+  // Lead to the same record. One that is damaged leads where no other does.
+  [[nodiscard]] bool is_same_place(place_word other) const noexcept {
+    if (word_ == other.word_) return true;
+    if (!is_whole() || !other.is_whole()) return false;
+    if (is_checked() && other.is_checked()) return ((word_ ^ other.word_) & ~(follower_bit | parity_bit)) == 0;
+    return ((word_ ^ other.word_) & (ring_bit | gone_bit | mask_of(unit_bits) << place_bits)) == 0 &&
+           address() == other.address() && (check() == 0 || other.check() == 0 || check() == other.check());
+  }
+  // False: a record with this sequence is not the one that the word leads to, but another in its place: an older one
+  // where a write was lost, or another version.
   [[nodiscard]] bool fits(std::uint64_t sequence) const noexcept {
-    return check() == 0 || check() == check_of(sequence);
+    if (check() == 0) return true;
+    if (check() != check_of(sequence)) return false;
+    return !is_checked() || rest_of(word_) == rest_of(address_bits_of(word_), sequence);
   }
 
  private:
-  static constexpr unsigned address_bits = 40;
+  static constexpr unsigned place_bits = 40;
   static constexpr unsigned unit_bits = 16;
-  static constexpr unsigned check_at = address_bits + unit_bits;
+  static constexpr unsigned check_at = place_bits + unit_bits;
   static constexpr std::uint64_t check_mask = std::uint64_t{31} << check_at;
-  // From 1 to 31; 0: the word has none.
-  [[nodiscard]] static std::uint64_t check_of(std::uint64_t sequence) noexcept { return 1 + sequence % 31; }
-  [[nodiscard]] std::uint64_t check() const noexcept { return (word_ & check_mask) >> check_at; }
+  static constexpr std::uint64_t checked_bit = std::uint64_t{1} << 39;
+  static constexpr std::uint64_t parity_bit = std::uint64_t{1} << 38;
+  static constexpr unsigned width_at = 36;
+  static constexpr unsigned least_address_bits = 24;
+  static constexpr unsigned width_step = 4;
   static constexpr std::uint64_t ring_bit = std::uint64_t{1} << 63;
   static constexpr std::uint64_t gone_bit = std::uint64_t{1} << 62;
   static constexpr std::uint64_t follower_bit = std::uint64_t{1} << 61;
+
+  [[nodiscard]] static constexpr std::uint64_t mask_of(unsigned bits) noexcept {
+    return (std::uint64_t{1} << bits) - 1;
+  }
+  // From 1 to 31; 0: the word has none.
+  [[nodiscard]] static std::uint64_t check_of(std::uint64_t sequence) noexcept { return 1 + sequence % 31; }
+  [[nodiscard]] std::uint64_t check() const noexcept { return (word_ & check_mask) >> check_at; }
+  [[nodiscard]] bool is_checked() const noexcept { return (word_ & checked_bit) != 0; }
+
+  // REQUIRE that the word is checked: the bits of its address, and the check that lies between these and the width. The
+  // two parts of the check have no common divisor.
+  [[nodiscard]] static unsigned address_bits_of(std::uint64_t w) noexcept {
+    return least_address_bits + width_step * static_cast<unsigned>(w >> width_at & 3);
+  }
+  [[nodiscard]] static std::uint64_t rest_of(std::uint64_t w) noexcept {
+    return (w & mask_of(width_at)) >> address_bits_of(w);
+  }
+  [[nodiscard]] static std::uint64_t rest_of(unsigned address_bits, std::uint64_t sequence) noexcept {
+    return address_bits == width_at ? 0 : 1 + sequence % mask_of(width_at - address_bits);
+  }
+
+  [[nodiscard]] static place_word lead_to(std::uint64_t address, std::uint64_t units, std::uint64_t sequence,
+                                          bool checked) noexcept {
+    const place_word plain(check_of(sequence) << check_at | units << place_bits | address);
+    if (!checked || address > mask_of(width_at)) return plain;
+    std::uint64_t width = 0;
+    while (address > mask_of(address_bits_of(width << width_at))) ++width;
+    const unsigned address_bits = address_bits_of(width << width_at);
+    return place_word(plain.word_ | width << width_at | rest_of(address_bits, sequence) << address_bits)
+        .with(checked_bit);
+  }
+  // With this bit, and the parity of all, if it is checked.
+  [[nodiscard]] place_word with(std::uint64_t bit) const noexcept {
+    const std::uint64_t w = word_ | bit;
+    if ((w & checked_bit) == 0 || std::popcount(w) % 2 == 0) return place_word(w);
+    return place_word(w ^ parity_bit);
+  }
+
   std::uint64_t word_ = 0;
+};
+
+// A word of the directory of buckets: the numbers of the oldest and the newest page that a bucket may have.
+//
+//   63 one | 56..62 check | 32..55 oldest | 0..31 newest
+//
+// The check is that of the word and of its bucket: a single flipped bit of both is noticed. Words of releases before,
+// and those of buckets whose oldest page has a number of 2^24 or more, have none: 32..62 oldest.
+class page_range {
+ public:
+  explicit page_range(std::uint64_t w) noexcept : word_(w) {}
+  page_range(std::uint64_t bucket, std::uint32_t oldest, std::uint32_t newest) noexcept
+      : word_(std::uint64_t{oldest} << newest_bits | newest) {
+    if (word_ <= value_mask) word_ |= checked_bit | check_of(bucket, word_) << value_bits;
+  }
+
+  [[nodiscard]] std::uint64_t word() const noexcept { return word_; }
+  [[nodiscard]] std::uint32_t newest() const noexcept { return static_cast<std::uint32_t>(word_); }
+  [[nodiscard]] std::uint32_t oldest() const noexcept {
+    return static_cast<std::uint32_t>((is_checked() ? word_ & value_mask : word_) >> newest_bits);
+  }
+  [[nodiscard]] bool is_whole(std::uint64_t bucket) const noexcept {
+    if (oldest() > newest()) return false;
+    return !is_checked() || (word_ & ~checked_bit) >> value_bits == check_of(bucket, word_ & value_mask);
+  }
+
+ private:
+  static constexpr unsigned newest_bits = 32;
+  static constexpr unsigned value_bits = 56;
+  static constexpr std::uint64_t value_mask = (std::uint64_t{1} << value_bits) - 1;
+  static constexpr std::uint64_t checked_bit = std::uint64_t{1} << 63;
+  // From 1 to 127. No power of two is a multiple of 127, so each bit changes it.
+  [[nodiscard]] static std::uint64_t check_of(std::uint64_t bucket, std::uint64_t value) noexcept {
+    return 1 + (bucket % 127 + value) % 127;
+  }
+  [[nodiscard]] bool is_checked() const noexcept { return (word_ & checked_bit) != 0; }
+
+  std::uint64_t word_;
 };
 
 inline constexpr std::uint64_t forming = 1;        // the header on flash is being written
@@ -220,11 +328,12 @@ struct alignas(media::cache_line_bytes) state {
 };
 static_assert(sizeof(state) == 128);  // as in pools of earlier releases
 
-// In the first block of the flash. Version 1 has no moment behind it.
+// In the first block of the flash. Version 1 has no moment behind it. Since version 3 words of the index are checked.
 struct flash_header {
   static constexpr std::array<char, 8> right_magic = blocks::kv_ssd_mark.magic;
   static constexpr std::uint64_t first_version = 1;
-  static constexpr std::uint64_t current_version = 2;
+  static constexpr std::uint64_t first_version_with_checked_words = 3;
+  static constexpr std::uint64_t current_version = 3;
 
   std::array<char, 8> magic = right_magic;
   std::uint64_t version = current_version;

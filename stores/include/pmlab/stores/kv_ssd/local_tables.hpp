@@ -78,7 +78,7 @@ class alignas(64) local_table {
     }
     const auto at = words_.find(slot);
     (at == words_.end() ? counts_.misses : counts_.hits).fetch_add(1, std::memory_order_relaxed);
-    return at == words_.end() ? std::nullopt : std::optional(at->second);
+    return at == words_.end() ? std::nullopt : std::optional(at->second.word);
   }
   // Adds the slot with this word, unless it has one: `set` needs no memory then. If it throws, nothing has changed.
   void add(std::uint64_t slot, std::uint64_t place) {
@@ -90,22 +90,40 @@ class alignas(64) local_table {
       for (const auto& [there, ignored] : words_) filter_.add(there);
     }
     if (has_filter_) filter_.add(slot);
-    words_.emplace(slot, place);
+    words_.emplace(slot, entry{place, 0});
   }
-  // REQUIRES: the slot was added.
-  void set(std::uint64_t slot, std::uint64_t place) noexcept { words_.find(slot)->second = place; }
+  // `position`: of its record in the write buffer. REQUIRES: the slot was added.
+  void set(std::uint64_t slot, std::uint64_t place, std::uint64_t position) noexcept {
+    entry& e = words_.find(slot)->second;
+    e.word = place;
+    if (e.since == 0) e.since = position;
+  }
+  // Calls settle(slot, place) for each whose first record since it was added lies before `position`: they go.
+  template <class Settle>
+  void settle_before(std::uint64_t position, Settle&& settle) {
+    std::erase_if(words_, [&](const auto& one) {
+      if (one.second.since >= position) return false;
+      settle(one.first, one.second.word);
+      return true;
+    });
+  }
   void erase(std::uint64_t slot) noexcept { words_.erase(slot); }
 
   // Calls visit(slot, place) for each.
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (const auto& [slot, place] : words_) visit(slot, place);
+    for (const auto& [slot, e] : words_) visit(slot, e.word);
   }
   [[nodiscard]] const local_counts& counts() const noexcept { return counts_; }
 
  private:
+  struct entry {
+    std::uint64_t word = 0;
+    std::uint64_t since = 0;  // position of the first record that it led to; 0: none yet
+  };
+
   bool has_filter_ = true;
-  std::unordered_map<std::uint64_t, std::uint64_t> words_;
+  std::unordered_map<std::uint64_t, entry> words_;
   bloom_filter filter_;
   mutable local_counts counts_;
 };

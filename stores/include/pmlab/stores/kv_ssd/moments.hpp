@@ -14,6 +14,9 @@
 // A release before gave all openings one mark, and the memory knew the number of the durable one. Such a device opens
 // by the numbers. A device of a release without moments becomes guarded when it is opened. (E3) < (E4): the memory
 // expects a moment on flash from then on.
+//
+// Words of the index are checked from (E5) on, when the flash has the version of the layout that has such words.
+// (E2) < (E5): a release before, which does not know them, refuses the flash.
 #pragma once
 
 #include <pmlab/base/checksum.hpp>

@@ -230,7 +230,7 @@ class mover {
     std::byte* const target = b.bytes.data() + std::size_t{b.cursor - b.start} * core_.sizes.unit_bytes;
     std::memcpy(target, record.data(), record.size());
     std::memset(target + record.size(), 0, std::size_t{units} * core_.sizes.unit_bytes - record.size());
-    i.to = place_word::on_flash(unit, units, i.sequence);
+    i.to = core_.on_flash(unit, units, i.sequence);
     b.items.push_back(i);
     b.cursor += units;
     return true;
@@ -276,8 +276,15 @@ class mover {
   void rename(const item& i) {
     const std::scoped_lock lock(core_.lock_of(i.space, i.base));
     const auto at = core_.index.find_place(i.base, i.from);
-    if (!at.found) return;
-    static_cast<void>(core_.index.put(at, i.to));  // (G2)
+    if (!at.found) {
+      // Also if the word that led to it is damaged: the record would stay for ever.
+      if (i.from.is_in_ring()) core_.buffer.release_copied(static_cast<std::uint32_t>(i.from.address()));
+      return;
+    }
+    // A record that is not the one that the word leads to is not that one on flash either.
+    const place_word to =
+        at.place.fits(i.sequence) ? i.to : core_.on_flash(i.to.address(), i.to.units(), i.sequence + 1);
+    static_cast<void>(core_.index.put(at, to));  // (G2)
     core_.flash.add(i.to.address(), i.to.units());
     if (i.from.is_in_ring())
       moved_.push_back(static_cast<std::uint32_t>(i.from.address()));

@@ -64,6 +64,10 @@ class opening {
     moments(medium_, device_, made).check(first_block_.bytes());
     return made;
   }
+  // The index may have checked words: releases before refuse the flash.
+  [[nodiscard]] bool has_checked_words() const noexcept {
+    return header_in(first_block_.bytes()).version >= flash_header::first_version_with_checked_words;
+  }
   // The one of the flash, as `root` has read it.
   [[nodiscard]] blocks::buffer& first_block() noexcept { return first_block_; }
   // Whether the medium's memory and the flash are of one moment. std::nullopt: the memory is not complete, or belongs
@@ -85,7 +89,8 @@ class opening {
     const flash_header h = header_in(block.bytes());
     flash_moment m;
     std::memcpy(&m, block.data() + flash_moment::offset, sizeof m);
-    return is_whole(h) && h.version == flash_header::current_version && moment(m.word).number() == 0;
+    return is_whole(h) && h.version != flash_header::first_version && h.version <= flash_header::current_version &&
+           moment(m.word).number() == 0;
   }
   // The medium has the memory of the device `name`, and it is complete. False: it has none, or its making or rebuilding
   // was interrupted: nothing was acknowledged there.
@@ -312,7 +317,7 @@ class opening {
   }
 
   void check_version(const flash_header& h) const {
-    if (h.version != flash_header::first_version && h.version != flash_header::current_version)
+    if (h.version < flash_header::first_version || h.version > flash_header::current_version)
       throw error("device " + device_.name() + " has version " + std::to_string(h.version) +
                       " of the layout, and this program reads versions " + std::to_string(flash_header::first_version) +
                       " to " + std::to_string(flash_header::current_version),

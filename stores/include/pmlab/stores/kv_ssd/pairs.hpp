@@ -107,10 +107,13 @@ class pairs {
     core_.index.prepare(before.at);
     const std::uint64_t position = room.take(core_.buffer, lines_for(bytes));
     const std::uint32_t line = core_.buffer.line_of(position);
-    const auto write_for = [&](std::uint64_t slot) { write(d, slot, core_.index.defers(before.at), position, record); };
+    const std::uint64_t sequence = core_.last_sequence.fetch_add(1, std::memory_order_acq_rel) + 1;
+    const auto write_for = [&](std::uint64_t slot) {
+      write(d, sequence, slot, core_.index.defers(before.at), position, record);
+    };
     bool is_done = false;
     try {
-      is_done = core_.index.put(before.at, place_word::in_ring(line, units), write_for);  // (S2)
+      is_done = core_.index.put(before.at, core_.in_ring(line, units, sequence), position, write_for);  // (S2)
     } catch (...) {
       core_.buffer.release(line);
       throw;
@@ -153,11 +156,11 @@ class pairs {
   }
 
   // `record`: zeros, as many as its lines have, or what a call before has left there.
-  void write(const draft& d, std::uint64_t slot, bool is_commit, std::uint64_t position,
+  void write(const draft& d, std::uint64_t sequence, std::uint64_t slot, bool is_commit, std::uint64_t position,
              std::vector<std::byte>& record) {
     record_head head;
-    head.sequence = core_.last_sequence.fetch_add(1, std::memory_order_acq_rel) + 1;
-    head.birth = d.birth == 0 ? head.sequence : d.birth;
+    head.sequence = sequence;
+    head.birth = d.birth == 0 ? sequence : d.birth;
     head.value_bytes = static_cast<std::uint32_t>(d.value.size());
     head.page = d.page;
     head.key_bytes = static_cast<std::uint8_t>(d.key.size());

@@ -97,7 +97,7 @@ class rebuilding {
     }
     const std::uint32_t units = core_.sizes.units_for(bytes_of(found.head()));
     const std::uint64_t sequence = found.head().sequence;
-    const record here{sequence, place_word::on_flash(unit, units, sequence), found.head().page};
+    const record here{sequence, core_.on_flash(unit, units, sequence), found.head().page};
     newest_ = std::max(newest_, here.sequence);
     std::string name(1, static_cast<char>(found.head().space));
     name += found.key();

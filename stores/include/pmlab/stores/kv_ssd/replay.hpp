@@ -7,6 +7,10 @@
 // Order:
 //   (L1) the medium has the ring's tail, durably  (L2) lines before it are used again
 //   (L1) < (L2): no record that replay uses has a later version that was overwritten in the ring.
+//   (L3) the index leads to a newer version of each page of keys that has one before the tail, durably
+//   (L3) < (L1): all versions since the one that the index leads to are in the ring. So if the newest one is damaged
+//   there, the one before it lacks one key at most; and the ring has the record of that key, if it is there. See
+//   for_each_added: behind a crash, a page that does not list such a key is damaged, and not older.
 //   (L0) the index leads to all records, durably: closing.  (L0) < (L1), with the tail behind all records
 // So a device that was closed has no record for replay: one that is damaged in the ring has a word that leads to it,
 // and is noticed. Behind a crash, replay cannot distinguish it from one that the crash tore.
@@ -23,6 +27,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 
 namespace pmlab::stores::detail::kv_ssd {
@@ -45,6 +50,22 @@ class replay {
     return (std::max(tail, newest_) / lines + 2) * lines;
   }
 
+  // Behind `run`. Calls visit(record) for the newest record, in the write buffer, of each key that was added there and
+  // is in the index.
+  template <class Visit>
+  void for_each_added(Visit&& visit) const {
+    for (const auto& [slot, last] : last_) {
+      if (!last.was_added || (slot & bucket_bit) != 0) continue;
+      const std::optional<place_word> now = core_.index.place_of(slot);
+      if (now && now->units() == last.place.units() && now->fits(last.sequence)) visit(record_at(last));
+    }
+  }
+  // Behind `run`: the newest record of a slot in the write buffer, also if it is elsewhere now.
+  [[nodiscard]] std::optional<record_view> newest_of(std::uint64_t slot) const {
+    const auto at = last_.find(slot);
+    if (at == last_.end()) return std::nullopt;
+    return record_at(at->second);
+  }
   // Behind `run`: the write buffer has records of the last opening, which did not end by a closing (L0).
   [[nodiscard]] bool has_found_any() const noexcept { return newest_ != 0; }
   // The medium has this tail.
@@ -59,9 +80,17 @@ class replay {
  private:
   struct version {
     std::uint64_t position = 0;
+    std::uint64_t sequence = 0;
     place_word place{};
     bool is_deferred = false;
+    bool was_added = false;  // this version, or one before it, was not deferred
   };
+
+  [[nodiscard]] record_view record_at(const version& v) const noexcept {
+    const std::uint64_t line = v.place.address();
+    return record_view(
+        {core_.buffer.at(line), static_cast<std::size_t>(core_.buffer.lines() - line) * media::cache_line_bytes});
+  }
 
   // Pools of releases without local tables may have any bits here, and have no deferred records.
   [[nodiscard]] std::uint64_t tail_of(std::uint64_t lines) const noexcept {
@@ -86,8 +115,11 @@ class replay {
     if (!record.has_whole_value(core_.seed)) return 1;  // a crash tore it: it was not acknowledged
     const std::uint64_t slot = Core::base_of(head.space, record.key()) | head.slot;
     version& last = last_[slot];
+    const bool defers = (head.notes & is_deferred) != 0;
+    const bool was_added = last.was_added || !defers;
     if (last.place.word() == 0 || position > last.position)
-      last = {position, place_word::in_ring(line, core_.sizes.units_for(bytes)), (head.notes & is_deferred) != 0};
+      last = {position, head.sequence, core_.in_ring(line, core_.sizes.units_for(bytes), head.sequence), defers};
+    last.was_added = was_added;
     return lines_for(bytes);
   }
 

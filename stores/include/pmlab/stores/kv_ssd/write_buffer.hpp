@@ -132,6 +132,12 @@ class write_buffer {
     trim();
   }
 
+  // The same of one that is being copied, and may have been released.
+  void release_copied(std::uint32_t line) {
+    const std::scoped_lock lock(mutex_);
+    if (records_[line].is == state::copied) records_[line].is = state::released;
+  }
+
   // The oldest records, up to `most_lines` of them in sum (at least one record): their lines stay until `end_copy`.
   // Empty: the ring has no record, or the oldest is not committed yet.
   [[nodiscard]] std::vector<std::uint32_t> begin_copy(std::uint64_t most_lines) {
