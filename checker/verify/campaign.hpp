@@ -46,6 +46,7 @@ struct campaign_options {
   bool short_dram_by_seed = false;    // in one round of four
   bool pauses_by_seed = false;        // in half of the rounds with threads
   bool joins_by_seed = false;         // in two of sixteen rounds with threads
+  bool threads_by_seed = false;       // with several hosts: each has two in one round of four
   bool schedule_follows_seed = true;  // false: the schedule is round.schedule_seed
   double budget_seconds = 60;
   std::uint64_t rounds = 0;    // 0: as many as the budget allows

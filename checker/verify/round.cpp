@@ -215,24 +215,30 @@ void index_runner::begin_phase() {
   });
 }
 
-// Half of the operations move to keys that a change was under way on when the last phase ended, and to their
-// neighbours: what recovery has repaired lies there. A step moves, or not, by what it is: so it does if others are left
-// out.
+// What recovery has repaired lies at the keys that a change was under way on when the last phase ended.
 void index_runner::work_where_it_crashed() {
   const std::vector<std::uint64_t> hot = judge_.kept_history().keys_under_way();
   if (hot.empty()) return;
   constexpr std::size_t reach = 4;
+  for (auto& thread : phases_[phase_]) work_at(hot, reach, thread);
+  tell_history();
+}
+
+// A step moves, or not, by what it is: so it does if others are left out.
+void index_runner::work_at(std::span<const std::uint64_t> hot, std::size_t reach, std::span<planned_step> steps) {
   const std::vector<std::uint64_t>& keys = plan_.keys;
-  for (auto& thread : phases_[phase_])
-    for (planned_step& s : thread) {
-      splitmix64 own(mix_bits(s.what.key ^ options_->seed) ^ s.what.value);
-      const bool is_one_key = s.batch.empty() && s.load.empty() && !s.iterates;
-      if (!is_one_key || !own.one_in(2)) continue;
-      const auto at = std::lower_bound(keys.begin(), keys.end(), hot[own.below(hot.size())]);
-      const auto place = static_cast<std::size_t>(at - keys.begin());
-      const std::size_t first = place - std::min(place, reach);
-      s.what.key = keys[first + own.below(std::min(2 * reach + 1, keys.size() - first))];
-    }
+  for (planned_step& s : steps) {
+    splitmix64 own(mix_bits(s.what.key ^ options_->seed) ^ s.what.value);
+    const bool is_one_key = s.batch.empty() && s.load.empty() && !s.iterates;
+    if (!is_one_key || !own.one_in(2)) continue;
+    const auto at = std::lower_bound(keys.begin(), keys.end(), hot[own.below(hot.size())]);
+    const auto place = static_cast<std::size_t>(at - keys.begin());
+    const std::size_t first = place - std::min(place, reach);
+    s.what.key = keys[first + own.below(std::min(2 * reach + 1, keys.size() - first))];
+  }
+}
+
+void index_runner::tell_history() const {
   if (on_history) on_history(to_string(plan_, phases_));
 }
 

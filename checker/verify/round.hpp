@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,10 @@ class index_runner : public round_runner<index_round> {
   void end_exploring() override;
   void check_live() override;
   void check_closed() override;
+  // Half of these operations move to keys of `hot`, and to their neighbours: at most `reach` keys away.
+  void work_at(std::span<const std::uint64_t> hot, std::size_t reach, std::span<planned_step> steps);
+  // They are others than the round began with.
+  void tell_history() const;
   // The index as `thread` has it open.
   [[nodiscard]] virtual target& target_of(unsigned /*thread*/) noexcept { return *target_; }
 

@@ -140,17 +140,23 @@ class planner {
 
   static constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
 
-  // Keys of a few places that lie side by side or near one another, in one half of a table: they fill a segment soon,
-  // and divide it evenly. A key costs several hosts more than it does one.
+  // Keys of a few places that lie side by side or near one another, in one half of a table: they fill a segment soon.
+  // In half of the rounds they divide it evenly; in the others they have some more of their first bits in common, so
+  // that all of them move, or none. In half of the rounds places come in turn, and their locks are held equally often.
+  // A key costs several hosts more than it does one.
   [[nodiscard]] key_list crowded_keys() {
     constexpr std::size_t count = 320;
-    constexpr std::uint64_t places = 0xff, near_places = 0xc9;
-    const std::uint64_t fixed = top_bit | places;
+    constexpr std::uint64_t places = 0xff, near_places = 0xc9, other_lock = 1U << 3;
+    const std::uint64_t common_bits = near_.one_in(2) ? 1 : 2 + near_.below(3);
+    const std::uint64_t fixed = ~(~std::uint64_t{0} >> common_bits) | places;
+    const bool in_turn = near_.one_in(2);
     const std::uint64_t place = source_.next();
     key_list keys;
     while (keys.size() < count) {
       const std::uint64_t hash = source_.next();
-      keys.push_back(kind_.key_of_hash((hash & ~fixed) | ((place ^ (hash & near_places)) & fixed)));
+      std::uint64_t away = hash & near_places;
+      if (in_turn) away = (away & ~other_lock) | (keys.size() % 2 == 0 ? 0 : other_lock);
+      keys.push_back(kind_.key_of_hash((hash & ~fixed) | ((place ^ away) & fixed)));
     }
     return keys;
   }
@@ -281,6 +287,16 @@ class planner {
     return ascending_[first + near_.below(std::min(2 * reach, ascending_.size() - first))];
   }
 
+  // Some of the keys that came last, which lie where there was still room.
+  [[nodiscard]] key_list few_of_the_last() {
+    constexpr std::size_t reach = 40;
+    key_list few;
+    const std::size_t before = plan_.prepare.size();
+    for (std::size_t n = std::min<std::size_t>(before, 2 + near_.below(6)); n > 0; --n)
+      few.push_back(plan_.prepare[before - 1 - near_.below(std::min(before, reach))].key);
+    return few;
+  }
+
   void usual() {
     const bool in_use = options_.grown && kind_.fills_up;
     if (in_use)
@@ -315,6 +331,8 @@ class planner {
       if (hot != 0 || (!adds && !removes)) return step_mix{};
       return removes && i >= options_.operations / 2 ? removing : adding;
     };
+    // Hosts take turns about a few keys of full places, before these divide and behind it.
+    const key_list crowded = options_.hosts && options_.near_split && near_.one_in(2) ? few_of_the_last() : key_list();
     // A load finds room for rows of nodes where others do not put keys in between.
     const std::size_t apart = options_.loaded && !source_.one_in(4) ? keys_apart : 0;
     for (auto& phase : plan_.phases)
@@ -333,6 +351,7 @@ class planner {
           if (is_fresh) s.what.key = fresh_[next_fresh++];
           if (options_.near_split && !is_fresh && (options_.hosts || !adds_key) && near_.one_in(2))
             s.what.key = near_the_change(next_fresh);
+          if (!crowded.empty() && !is_fresh && !near_.one_in(4)) s.what.key = crowded[near_.below(crowded.size())];
           if (apart != 0 && adds_key) s.what.key = ascending_[source_.below(apart)];
           if (options_.nearly_full) s.what.value |= first_large_value;
           several_at_once(s);

@@ -56,8 +56,20 @@ std::uint64_t hosts::below(std::uint64_t bound) noexcept { return mix_bits(rando
 
 void hosts::show(unsigned host) {
   if (std::exchange(shown_, host) == host) return;
-  for (const shared_line& l : lines_)
+  if (!std::exchange(has_run_[host], true))
+    for (shared_line& l : lines_) changes_copy(l);
+  std::erase_if(uneven_, [&](std::uint32_t place) {
+    shared_line& l = lines_[place];
     std::memcpy(memory_words(l.number), l.copies[host].words.data(), media::cache_line_bytes);
+    l.is_uneven = false;
+    for (unsigned h = 0; h < options_.hosts && !l.is_uneven; ++h)
+      l.is_uneven = has_run_[h] && !is_dead(h) && l.copies[h].words != l.copies[host].words;
+    return !l.is_uneven;
+  });
+}
+
+void hosts::changes_copy(shared_line& line) {
+  if (!std::exchange(line.is_uneven, true)) uneven_.push_back(place_of(line.number) - 1);
 }
 
 void hosts::start_host(unsigned host) {
@@ -185,6 +197,7 @@ void hosts::take(shared_line& line, unsigned host, std::uint64_t version) {
   if (c.seen == version) return;
   c.seen = version;
   c.base = c.words = line.versions.at(version).words;
+  changes_copy(line);
   if (host == shown_) std::memcpy(memory_words(line.number), c.words.data(), media::cache_line_bytes);
 }
 
@@ -236,6 +249,8 @@ void hosts::stored(std::uintptr_t address, std::size_t bytes, const void* caller
     loads(line);
     if (!c.around.empty()) arrive(l, shown_);
     const std::size_t last_word = (end - 1) / sizeof(std::uint64_t);
+    changes_copy(l);
+    dirty_.insert(place_of(line) - 1);
     for_each_torn_word(first / sizeof(std::uint64_t), last_word, tears_, [&](std::size_t word) {
       const std::uint64_t mask = mask_of(word, first, end);
       // Also the value that is there: the copy is dirty.
@@ -267,6 +282,7 @@ void hosts::stored_around(std::uintptr_t address, std::size_t bytes, flush_list&
     // The caches give the line up before.
     write_back(l, shown_, c.stores.size());
     drops(line);
+    changes_copy(l);
     for (std::size_t word = first / sizeof(std::uint64_t); word * sizeof(std::uint64_t) < end; ++word) {
       c.words[word] = memory_words(line)[word];
       c.around.push_back({static_cast<std::uint32_t>(word), mask_of(word, first, end), c.words[word], caller});
@@ -363,11 +379,20 @@ void hosts::add_version(shared_line& line, const line_words& words, unsigned hos
   line.versions.drop_before(reachable);
 }
 
+// Each line that is passed takes a number of the generator, whether it is dirty or not.
 void hosts::turn_ends() {
   if (lines_.empty() || !leaves_by_chance(one_in_writes_back_)) return;
   const std::size_t from = below(lines_.size());
-  for (std::size_t i = 0; i < lines_.size(); ++i) {
-    shared_line& l = lines_[(from + i) % lines_.size()];
+  while (!dirty_.empty()) {
+    auto next = dirty_.lower_bound(static_cast<std::uint32_t>(from));
+    if (next == dirty_.end()) next = dirty_.begin();
+    const std::size_t away = (*next + lines_.size() - from) % lines_.size();
+    shared_line& l = lines_[*next];
+    if (std::all_of(l.copies.begin(), l.copies.end(), [](const host_copy& c) { return c.stores.empty(); })) {
+      dirty_.erase(next);
+      continue;
+    }
+    random_ += away * golden_ratio;
     const auto first = static_cast<unsigned>(below(options_.hosts));
     for (unsigned n = 0; n < options_.hosts; ++n) {
       const unsigned host = (first + n) % options_.hosts;
@@ -376,6 +401,7 @@ void hosts::turn_ends() {
       return;
     }
   }
+  random_ += lines_.size() * golden_ratio;
 }
 
 // ---- invalidations, and stores around the caches ----
@@ -466,9 +492,17 @@ bool hosts::dies_before(shared_event what) noexcept {
   ++events_of_[shown_];
   doomed& d = dooms_[shown_];
   if (d.number == 0) return false;
+  const bool is_publication = what == shared_event::publication || what == shared_event::growth;
   switch (d.when) {
     case death_moment::before_event: return --d.number == 0;
-    case death_moment::before_publication: return what == shared_event::publication && --d.number == 0;
+    case death_moment::before_publication:
+      return (what == shared_event::write_back || is_publication) && --d.number == 0;
+    case death_moment::behind_publication:
+      if (is_publication) d.when = death_moment::before_event;
+      return false;
+    case death_moment::behind_growth:
+      if (what == shared_event::growth) d.when = death_moment::before_event;
+      return false;
     case death_moment::behind_lock_word:
       if (what == shared_event::lock_word && --d.number == 0) d = {death_moment::before_event, 1};
       return false;

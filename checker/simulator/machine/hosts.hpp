@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -71,7 +72,9 @@ struct host_options {
 enum class shared_event : std::uint8_t {
   access,       // none of those below
   lock_word,    // a locked instruction, or a compare-exchange by the device
-  publication,  // a line is written back, or words change atomically
+  write_back,   // of a line
+  publication,  // words change atomically
+  growth,       // the same, and a block is allocated with them
   end,          // nothing more: its last thread has ended
 };
 
@@ -79,7 +82,9 @@ enum class shared_event : std::uint8_t {
 enum class death_moment : std::uint8_t {
   before_event,
   behind_lock_word,
-  before_publication,
+  before_publication,  // or a write-back
+  behind_publication,  // n events behind the next one: as it does what an atomic change has left to do
+  behind_growth,       // n events behind the next one that allocates: as it ends a split
   behind_news,  // n events behind the first look by which it knows of another death: as it repairs what that one left
 };
 
@@ -287,6 +292,7 @@ class hosts {
   };
   struct shared_line {
     std::uint32_t number = 0;
+    bool is_uneven = false;  // it is in `uneven_`
     line_versions versions;
     std::vector<host_copy> copies;  // by host
   };
@@ -338,6 +344,8 @@ class hosts {
   [[nodiscard]] line_words content_of(std::span<const cached_stores> places, kept_stores kept) const;
   [[nodiscard]] line_words durable_words(std::uint32_t line) const noexcept;
   void tell_of_store(std::uint32_t line);
+  // The words of a copy become others.
+  void changes_copy(shared_line& line);
   shared_line& open(std::uint32_t line);
   void take_from_holder(std::uint32_t line);
   void store_coherently(std::uint32_t line, std::uintptr_t address, std::size_t bytes, const void* caller);
@@ -367,8 +375,12 @@ class hosts {
   mapping last_loads_;
   std::uint32_t loads_ = 0;         // all hosts' loads, counted there
   std::vector<shared_line> lines_;  // in the order in which they were first stored to
+  // Places in it. A turn to another host changes few of the lines.
+  std::vector<std::uint32_t> uneven_;  // all that two hosts which run see differently, and some others
+  std::set<std::uint32_t> dirty_;      // all with a dirty copy, and some others
   unsigned shown_ = 0;
-  std::uint64_t random_;  // state of splitmix64
+  std::array<bool, most_hosts> has_run_{true};  // by host: it was shown
+  std::uint64_t random_;                        // state of splitmix64
   // One in so many; 0: never.
   std::uint64_t one_in_takes_newest_ = 1;
   std::uint64_t one_in_writes_back_ = 0;

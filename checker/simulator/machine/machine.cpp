@@ -343,7 +343,7 @@ void machine::flush(const void* address, const void* caller, bool evicts) {
   const bool persistent = a - memory_start_ < memory_bytes_;
   if (durability_ != nullptr) quietly([&] { durability_->flushed(a, persistent, caller); });
   if (!persistent) return;
-  if (hosts_ != nullptr) does_to_hosts(evicts ? shared_event::access : shared_event::publication, caller);
+  if (hosts_ != nullptr) does_to_hosts(evicts ? shared_event::access : shared_event::write_back, caller);
   if (hosts_ != nullptr && evicts) hosts_->invalidates(a, current_->invalidations);
   if (buffering_ && !current_->stores.empty())
     add_to_buffer(store_buffer::kind::write_back, a, 0, caller);
@@ -424,7 +424,10 @@ void machine::publish(persistent_memory& m, std::span<const pmlab_change> change
       time_is_up();
     else
       before_change();
-    if (hosts_ != nullptr && &m == memory_) does_to_hosts(shared_event::publication, caller);
+    if (hosts_ != nullptr && &m == memory_) {
+      const bool grows = std::any_of(changes.begin(), changes.end(), [](const pmlab_change& c) { return c.kind == 0; });
+      does_to_hosts(grows ? shared_event::growth : shared_event::publication, caller);
+    }
     quietly(apply);
   } else {
     apply();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -33,6 +34,7 @@ void host_runner::set_machine(simulator::machine_options& how) {
   hosts_ = std::make_unique<simulator::hosts>(memory_, options);
   hosts_->on_death = [this](unsigned host) {
     for (unsigned thread = host; thread < options_->threads; thread += count()) history_->died(thread);
+    work_where_it_died(host);
   };
   how.hosts = hosts_.get();
   how.loaded_by_hosts = host_objects::of(kind_).memory();
@@ -68,12 +70,33 @@ void host_runner::plan_deaths() {
       case 1: d = {nullptr, death_moment::before_publication, 1 + random.below(4)}; break;
       default: d = {nullptr, death_moment::before_event, 1 + random.below(std::uint64_t{1} << random.below(orders))};
     }
+    // A long operation has its atomic change far behind its first events, and goes on behind it.
+    if (splitmix64 own(salt ^ 1); own.one_in(options_->grown ? 2 : 8))
+      d = {nullptr, own.one_in(2) ? death_moment::behind_growth : death_moment::behind_publication,
+           1 + own.below(std::uint64_t{1} << own.below(orders))};
     // It repairs what the first one left.
     if (!deaths_.empty() && random.one_in(2)) d.when = death_moment::behind_news;
     if (in == steps.end()) continue;
     d.in = &*in;
     deaths_.push_back(d);
   }
+}
+
+// Half of what the survivors have not begun moves to what the dead one did last: it has left locks and half of a change
+// there.
+void host_runner::work_where_it_died(unsigned host) {
+  std::vector<std::uint64_t> hot;
+  for (unsigned thread = host; thread < options_->threads; thread += count())
+    if (begun_[thread] != nullptr) hot.push_back(begun_[thread]->what.key);
+  if (hot.empty()) return;
+  constexpr std::size_t reach = 1;
+  for (unsigned thread = 0; thread < options_->threads; ++thread) {
+    if (hosts_->is_dead(thread % count())) continue;
+    std::vector<planned_step>& steps = phases_[phase_][thread];
+    const auto begun = begun_[thread] == nullptr ? 0 : static_cast<std::size_t>(begun_[thread] - steps.data()) + 1;
+    work_at(hot, reach, std::span(steps).subspan(begun));
+  }
+  tell_history();
 }
 
 // On a thread that is on the host from then on.
@@ -89,7 +112,10 @@ void host_runner::begin_phase() {
   index_runner::begin_phase();
   for (unsigned host = 1; host < count(); ++host) join(host);
   simulator::the_machine().move_to_host(0);
-  simulator::the_machine().quietly([&] { working_.assign(count(), options_->threads / count()); });
+  simulator::the_machine().quietly([&] {
+    working_.assign(count(), options_->threads / count());
+    begun_.assign(options_->threads, nullptr);
+  });
   hosts_->begin_deaths();
 }
 
@@ -109,6 +135,7 @@ void host_runner::thread_ends(unsigned thread) {
 }
 
 std::string host_runner::perform(unsigned thread, const planned_step& s, buffer& scanned) {
+  begun_[thread] = &s;
   for (const planned_death& d : deaths_)
     if (d.in == &s) hosts_->doom(thread % count(), d.when, d.number);
   return index_runner::perform(thread, s, scanned);
@@ -184,11 +211,19 @@ bool has_power_failures(std::uint64_t seed) noexcept {
   return mix_bits(seed ^ salt << 32) % one_in == 0;
 }
 
+bool has_two_threads(std::uint64_t seed, unsigned hosts) noexcept {
+  constexpr std::uint64_t one_in = 4, salt = 0x7477;
+  constexpr unsigned most_threads = 8;
+  return 2 * hosts <= most_threads && mix_bits(seed ^ salt << 32) % one_in == 0;
+}
+
 round_options host_round_of(round_options round) {
   // Hosts collide if there are few keys.
   if (round.seed / 2 % 2 == 0) round.keys = std::min<std::size_t>(round.keys, 5);
   // A search of every death has one schedule: the plain one, if none is asked for.
-  round.pauses = round.pauses || (round.seed % 4 == 1 && !round.hosts->death);
+  // A host that dies in a split slept before it, while the others looked at what it was about to change.
+  const bool dies_in_a_split = round.grown && round.hosts->deaths != 0;
+  round.pauses = round.pauses || (round.seed % (dies_in_a_split ? 2 : 4) == 1 && !round.hosts->death);
   round.filled = mix_bits(round.seed) % 3 == 0 && !round.grown;
   // Crashes of many schedules, rather than many crashes of one.
   round.crash.points_one_in = 15;

@@ -45,18 +45,23 @@ class host_runner final : public index_runner {
   };
 
   void plan_deaths();
+  void work_where_it_died(unsigned host);
   void join(unsigned host);
   void check_on(unsigned host);
   void note_death(const simulator::one_death& death);
 
   std::unique_ptr<simulator::hosts> hosts_;  // those of the round, and the one that starts at its end
   std::vector<planned_death> deaths_;
+  std::vector<const planned_step*> begun_;       // by thread: the last step that it has begun
   std::vector<unsigned> working_;                // threads of each host that have operations left
   std::vector<std::unique_ptr<target>> others_;  // the index as it is open on them, from host 1 on
 };
 
 // Where not all rounds have crashes, those of this seed have them: they take as long as many others.
 [[nodiscard]] bool has_power_failures(std::uint64_t seed) noexcept;
+// Where it is not said how many threads a host has, each of so many has two in those of this seed: what one of them has
+// done for its host is half done for the other.
+[[nodiscard]] bool has_two_threads(std::uint64_t seed, unsigned hosts) noexcept;
 // The form of a round on several hosts, by its seed.
 [[nodiscard]] round_options host_round_of(round_options round);
 
