@@ -170,6 +170,8 @@ round_options round_of(const subject& subject, const campaign_options& options, 
     round.branching = seed % 16 == 4;
     // A table of so few keys as others have never splits.
     round.grown = round.near_split = subject.key_of_hash != nullptr && seed % 3 == 0;
+    // Much of the time of such a round is over before its first operation.
+    if (options.operations_by_seed && round.grown) round.operations *= 3;
     if (options.threads_by_seed && has_two_threads(seed, round.threads)) round.threads *= 2;
     round.store_buffers = has_store_buffers(round, options.order);
     return host_round_of(round);

@@ -47,6 +47,7 @@ struct campaign_options {
   bool pauses_by_seed = false;        // in half of the rounds with threads
   bool joins_by_seed = false;         // in two of sixteen rounds with threads
   bool threads_by_seed = false;       // with several hosts: each has two in one round of four
+  bool operations_by_seed = false;    // with several hosts: rounds that begin grown have three times as many
   bool schedule_follows_seed = true;  // false: the schedule is round.schedule_seed
   double budget_seconds = 60;
   std::uint64_t rounds = 0;    // 0: as many as the budget allows

@@ -287,13 +287,14 @@ class planner {
     return ascending_[first + near_.below(std::min(2 * reach, ascending_.size() - first))];
   }
 
-  // Some of the keys that came last, which lie where there was still room.
+  // Some of the keys that came last, which lie where there was still room: those that came together, lie together.
   [[nodiscard]] key_list few_of_the_last() {
-    constexpr std::size_t reach = 40;
+    constexpr std::size_t reach = 40, together = 6;
     key_list few;
     const std::size_t before = plan_.prepare.size();
-    for (std::size_t n = std::min<std::size_t>(before, 2 + near_.below(6)); n > 0; --n)
-      few.push_back(plan_.prepare[before - 1 - near_.below(std::min(before, reach))].key);
+    const std::size_t back = near_.below(reach);
+    for (std::size_t n = 2 + near_.below(4); n > 0 && before > reach + together; --n)
+      few.push_back(plan_.prepare[before - 1 - back - near_.below(together)].key);
     return few;
   }
 
@@ -325,14 +326,17 @@ class planner {
     // Defects of a cache are visible to readers: in half of its rounds most operations are reads.
     const bool reads = kind_.has_threads && source_.one_in(2);
     const step_mix reading{.insert = 12, .update = 8, .upsert = 4, .erase = 6};
+    // Hosts take turns about a few keys of full places, before these divide and behind it: they look at one, and change
+    // it then, or look again.
+    const key_list crowded = options_.hosts && options_.near_split && near_.one_in(2) ? few_of_the_last() : key_list();
+    const step_mix changing{.insert = 15, .update = 30, .upsert = 10, .erase = 15};
     const auto mix_of = [&](std::size_t i) {
       if (reads) return reading;
+      if (!crowded.empty()) return changing;
       if (erases_behind) return both;
       if (hot != 0 || (!adds && !removes)) return step_mix{};
       return removes && i >= options_.operations / 2 ? removing : adding;
     };
-    // Hosts take turns about a few keys of full places, before these divide and behind it.
-    const key_list crowded = options_.hosts && options_.near_split && near_.one_in(2) ? few_of_the_last() : key_list();
     // A load finds room for rows of nodes where others do not put keys in between.
     const std::size_t apart = options_.loaded && !source_.one_in(4) ? keys_apart : 0;
     for (auto& phase : plan_.phases)
@@ -351,7 +355,8 @@ class planner {
           if (is_fresh) s.what.key = fresh_[next_fresh++];
           if (options_.near_split && !is_fresh && (options_.hosts || !adds_key) && near_.one_in(2))
             s.what.key = near_the_change(next_fresh);
-          if (!crowded.empty() && !is_fresh && !near_.one_in(4)) s.what.key = crowded[near_.below(crowded.size())];
+          if (!crowded.empty() && !is_fresh && !near_.one_in(8)) s.what.key = crowded[near_.below(crowded.size())];
+          if (!crowded.empty() && !is_fresh && !thread.empty() && near_.one_in(2)) s.what.key = thread.back().what.key;
           if (apart != 0 && adds_key) s.what.key = ascending_[source_.below(apart)];
           if (options_.nearly_full) s.what.value |= first_large_value;
           several_at_once(s);

@@ -94,7 +94,9 @@ campaign_options options_of(const verify_request& r) {
     if (r.operations == 0) o.round.operations = r.hosts.every_death ? 12 : 30;
     o.round.hosts = host_options_of(r.hosts);
     o.every_death = r.hosts.every_death;
-    o.threads_by_seed = r.threads == 0 && !r.hosts.every_death && r.hosts.death.empty();
+    const bool is_one = r.hosts.every_death || !r.hosts.death.empty();
+    o.threads_by_seed = r.threads == 0 && !is_one;
+    o.operations_by_seed = r.operations == 0 && !is_one;
   }
   o.round.seed = r.seed;
   o.round.how = r.search == "bounded" ? verify::search::bounded : verify::search::random;

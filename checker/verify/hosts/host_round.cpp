@@ -70,21 +70,26 @@ void host_runner::plan_deaths() {
       case 1: d = {nullptr, death_moment::before_publication, 1 + random.below(4)}; break;
       default: d = {nullptr, death_moment::before_event, 1 + random.below(std::uint64_t{1} << random.below(orders))};
     }
-    // A long operation has its atomic change far behind its first events, and goes on behind it.
-    if (splitmix64 own(salt ^ 1); own.one_in(options_->grown ? 2 : 8))
-      d = {nullptr, own.one_in(2) ? death_moment::behind_growth : death_moment::behind_publication,
+    // A long operation has its atomic change far behind its first events, and goes on behind it. Which one that will
+    // be, is not known.
+    if (splitmix64 own(salt ^ 1); own.one_in(options_->grown ? 2 : 8)) {
+      const bool grows = !own.one_in(options_->grown ? 4 : 2);
+      d = {nullptr, grows ? death_moment::behind_growth : death_moment::behind_publication,
            1 + own.below(std::uint64_t{1} << own.below(orders))};
+      if (grows && in != steps.end()) d.in = &steps.front();
+    }
     // It repairs what the first one left.
     if (!deaths_.empty() && random.one_in(2)) d.when = death_moment::behind_news;
     if (in == steps.end()) continue;
-    d.in = &*in;
+    if (d.in == nullptr) d.in = &*in;
     deaths_.push_back(d);
   }
 }
 
 // Half of what the survivors have not begun moves to what the dead one did last: it has left locks and half of a change
-// there.
+// there. About a split they work already.
 void host_runner::work_where_it_died(unsigned host) {
+  if (options_->grown) return;
   std::vector<std::uint64_t> hot;
   for (unsigned thread = host; thread < options_->threads; thread += count())
     if (begun_[thread] != nullptr) hot.push_back(begun_[thread]->what.key);

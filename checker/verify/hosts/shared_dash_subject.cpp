@@ -1,5 +1,6 @@
 // pmlab::pod::shared_dash under verification: the groups of a short history share locks, and what a host remembers of
-// their lines and of the segments is forgotten soon.
+// the segments is forgotten soon. Of their lines it forgets some: with fewer slots, each line of the stash would take the
+// place of the link, and a line that is remembered wrongly would be forgotten before it is read.
 #include "checker/verify/compiled_as_mutant.hpp"
 #include "checker/verify/register_subject.hpp"
 #include <pmlab/pod/shared_dash.hpp>
@@ -8,8 +9,8 @@ namespace {
 using pmlab::verify::compiled_as_mutant;
 template <class Medium>
 using table_of_few_locks =
-    pmlab::pod::shared_dash<Medium,
-                            pmlab::pod::table_sizes{.locks = 2, .stash_locks = 1, .remembered = 16, .known_places = 4}>;
+    pmlab::pod::shared_dash<Medium, pmlab::pod::table_sizes{
+                                        .locks = 2, .stash_locks = 1, .remembered = 256, .known_places = 4}>;
 const bool registered =
     pmlab::verify::register_subject<table_of_few_locks,
                                     pmlab::verify::compiled_parts{.image = compiled_as_mutant, .in_dram = false}>(
