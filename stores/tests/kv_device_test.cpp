@@ -347,11 +347,12 @@ TEST(KvLocalTables, spare_the_index_most_changes_of_keys_that_are_overwritten) {
   EXPECT_EQ(without.puts.deferred, 0U);
   EXPECT_EQ(local.puts.deferred, 20000U);
   EXPECT_EQ(without.puts.index_changes, 30957U) << "1.55 for each overwrite: when it is made, and if it is moved";
-  EXPECT_EQ(local.puts.index_changes, 10957U) << "0.55: if it is moved before it is overwritten";
+  // Two pages had a version before the tail, and a newer one.
+  EXPECT_EQ(local.puts.index_changes, 10959U) << "0.55: if it is moved before it is overwritten";
   EXPECT_EQ(without.lines.lines_flushed, 30957U);
-  EXPECT_EQ(local.lines.lines_flushed, 11086U) << "the index, and the tail of the ring";
+  EXPECT_EQ(local.lines.lines_flushed, 11088U) << "the index, and the tail of the ring";
   EXPECT_EQ(without.lines.fences, 50957U);
-  EXPECT_EQ(local.lines.fences, 31086U);
+  EXPECT_EQ(local.lines.fences, 31088U);
   EXPECT_EQ(both.lines, local.lines) << "filters are in DRAM";
   // The test gets 5,000 keys 20,000 times; 448 of the keys are in local tables.
   EXPECT_EQ(without.reads, 20000U);
@@ -371,13 +372,18 @@ TEST(KvLocalTables, are_replayed_when_the_device_is_opened) {
     std::map<std::string, std::string> right;
     std::uint64_t replayed = 0;
     bool was_closed = true;
+    bool had_table = true;
     for (int round = 0; round < 60; ++round) {
       auto options = small;
       options.local_table = !random.one_in(4);
       options.bloom = !random.one_in(4);
       on.inner().reset();
       auto d = device::open(memory, on, options);
-      ASSERT_EQ(on.inner().total().bytes_read, round == 0 ? 1024U : 512U) << "replay reads no flash";
+      // Behind a crash, also pages of keys that the ring has no version of: one or two, with tables.
+      const std::uint64_t header = round == 0 ? 1024 : 512;
+      ASSERT_GE(on.inner().total().bytes_read, header);
+      ASSERT_LE(on.inner().total().bytes_read, header + (was_closed ? 0U : had_table ? 2048U : 8192U)) << round;
+      had_table = options.local_table;
       if (was_closed) {
         ASSERT_EQ(d.stats().index_changes, 0U);
       }

@@ -1162,19 +1162,28 @@ class kv_device {
   // buckets.hpp. So a page that does not list such a key is damaged. Reads a page on flash where the write buffer has
   // none that lists the key.
   void lose_older_pages(const replay& overwrites) {
-    const lease through(core_.all_ports);
+    page_lists others;
     overwrites.for_each_added([&](const record_view& record) {
-      const std::string_view key = record.key();
-      const auto [space, page] = std::pair(record.head().space, record.head().page);
-      const auto name = all_buckets::name_of_page(detail::kv_ssd::bucket_of(space, key), page);
-      const std::string_view name_of_page(name.data(), name.size());
-      const std::uint64_t base = parts::base_of(detail::kv_ssd::bucket_space, name_of_page);
-      const std::optional<record_view> newest = overwrites.newest_of(base);
-      if (newest && newest->key() == name_of_page && all_buckets::lists(newest->value(), key)) return;
-      if (!buckets_.lacks(space, key, page, *through)) return;
-      const auto at = pairs_.find(detail::kv_ssd::bucket_space, name_of_page, base, *through, false).at;
-      if (at.found) core_.index.lose(at.slot, place_word::lost(core_.checks_words));
+      const std::uint64_t bucket = detail::kv_ssd::bucket_of(record.head().space, record.key());
+      const auto name = all_buckets::name_of_page(bucket, record.head().page);
+      const std::string_view page(name.data(), name.size());
+      const std::optional<record_view> newest =
+          overwrites.newest_of(parts::base_of(detail::kv_ssd::bucket_space, page));
+      if (newest && newest->key() == page && all_buckets::lists(all_buckets::text_of(newest->value()), record.key()))
+        return;
+      others[{bucket, record.head().page}].emplace_back(record.key());
     });
+    const lease through(core_.all_ports);
+    for (const auto& [page, keys] : others) {
+      const std::optional<std::string> content = buckets_.page_if_readable(page.first, page.second, *through);
+      if (!content || std::ranges::all_of(keys, [&](const auto& key) { return all_buckets::lists(*content, key); }))
+        continue;
+      const auto name = all_buckets::name_of_page(page.first, page.second);
+      const std::string_view key(name.data(), name.size());
+      const std::uint64_t base = parts::base_of(detail::kv_ssd::bucket_space, key);
+      const auto at = pairs_.find(detail::kv_ssd::bucket_space, key, base, *through, false).at;
+      if (at.found) core_.index.lose(at.slot, place_word::lost(core_.checks_words));
+    }
   }
 
   void rebuild_index(kv_rebuilt& result, bool keeps_tail, blocks::buffer& first_block) {

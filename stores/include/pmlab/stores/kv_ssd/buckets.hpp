@@ -243,9 +243,12 @@ class buckets {
       at += 1 + length;
     }
   }
-  // The value of a page's record lists the key.
-  [[nodiscard]] static bool lists(std::span<const std::byte> page, std::string_view key) {
-    return place_in({reinterpret_cast<const char*>(page.data()), page.size()}, key).has_value();
+  [[nodiscard]] static bool lists(std::string_view page, std::string_view key) {
+    return place_in(page, key).has_value();
+  }
+  // The content that a page's record has as its value.
+  [[nodiscard]] static std::string_view text_of(std::span<const std::byte> value) noexcept {
+    return {reinterpret_cast<const char*>(value.data()), value.size()};
   }
 
   // The key of a page, in the key space of bucket pages.
