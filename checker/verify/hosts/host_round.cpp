@@ -226,9 +226,8 @@ round_options host_round_of(round_options round) {
   // Hosts collide if there are few keys.
   if (round.seed / 2 % 2 == 0) round.keys = std::min<std::size_t>(round.keys, 5);
   // A search of every death has one schedule: the plain one, if none is asked for.
-  // A host that dies in a split slept before it, while the others looked at what it was about to change.
-  const bool dies_in_a_split = round.grown && round.hosts->deaths != 0;
-  round.pauses = round.pauses || (round.seed % (dies_in_a_split ? 2 : 4) == 1 && !round.hosts->death);
+  // Others look, while a host sleeps before what a split is about to change, and it works on what it has seen.
+  round.pauses = round.pauses || (round.seed % (round.grown ? 2 : 4) == 1 && !round.hosts->death);
   round.filled = mix_bits(round.seed) % 3 == 0 && !round.grown;
   // Crashes of many schedules, rather than many crashes of one.
   round.crash.points_one_in = 15;
