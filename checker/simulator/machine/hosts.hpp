@@ -72,7 +72,7 @@ struct host_options {
 enum class shared_event : std::uint8_t {
   access,       // none of those below
   lock_word,    // a locked instruction, or a compare-exchange by the device
-  write_back,   // of a line
+  write_back,   // a line is written back
   publication,  // words change atomically
   growth,       // the same, and a block is allocated with them
   end,          // nothing more: its last thread has ended
