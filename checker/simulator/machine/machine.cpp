@@ -249,8 +249,16 @@ void machine::charge(std::uintptr_t address, std::size_t bytes, access_kind kind
   if (horizon_ == never) {
     // The only fiber that can run. A sleeper's time comes while it uses lines of its own.
     if (first_deadline_ <= now && is_private()) take_turn(turn::time_is_up);
-  } else if (now > horizon_ && (now - horizon_ > private_slack || !is_private())) {
-    take_turn(turn::time_is_up);
+  } else if (now > horizon_) {
+    const bool may_be_ahead = now - horizon_ <= private_slack;
+    if (may_be_ahead && !by_device) {
+      const std::uint64_t done = cost.hit(current_->number, address, bytes, kind, now);
+      if (done != timing::no_hit) {
+        current_->clock = done;
+        return;
+      }
+    }
+    if (!may_be_ahead || !is_private()) take_turn(turn::time_is_up);
   }
   current_->clock = by_device ? cost.exchange_on_device(current_->number, address, current_->clock)
                               : cost.access(current_->number, address, bytes, kind, current_->clock);

@@ -65,6 +65,13 @@ class timing {
   virtual bool is_private(unsigned core, std::uintptr_t address, std::size_t bytes, access_kind kind) = 0;
   virtual std::uint64_t access(unsigned core, std::uintptr_t address, std::size_t bytes, access_kind kind,
                                std::uint64_t now) = 0;
+  // The same of an access that is private and that the nearest cache serves. `no_hit`: another one, and nothing was
+  // done.
+  static constexpr std::uint64_t no_hit = ~std::uint64_t{0};
+  virtual std::uint64_t hit(unsigned /*core*/, std::uintptr_t /*address*/, std::size_t /*bytes*/, access_kind /*kind*/,
+                            std::uint64_t /*now*/) {
+    return no_hit;
+  }
   // `evicts`: by an instruction that evicts the line from all caches on every CPU.
   virtual std::uint64_t flush(unsigned core, std::uintptr_t address, bool evicts, std::uint64_t now) = 0;
   virtual std::uint64_t write_around(unsigned core, std::uintptr_t address, std::size_t bytes, std::uint64_t now) = 0;

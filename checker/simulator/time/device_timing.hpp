@@ -19,20 +19,32 @@ class device_timing final : public timing {
   // Throws pmlab::error: see memory_hierarchy.
   device_timing(const media::device_profile& device, const media::device_profile& dram, unsigned cores,
                 std::uint32_t first_frame = 0, const timed_hosts* hosts = nullptr)
-      : memory_(device, dram, cores, {}, first_frame, hosts), granule_bytes_(device.granule_bytes) {}
+      : cores_(cores), memory_(device, dram, cores, {}, first_frame, hosts), granule_bytes_(device.granule_bytes) {}
 
   // The caches behind the first level.
   [[nodiscard]] std::uint64_t cache_bytes() const noexcept { return memory_.cache_bytes(); }
 
   bool is_private(unsigned core, std::uintptr_t address, std::size_t bytes, access_kind kind) override {
-    return memory_.is_private(core % memory_.cores(), address, bytes,
+    return memory_.is_private(core_of(core), address, bytes,
                               kind != access_kind::read && kind != access_kind::atomic_read);
+  }
+
+  std::uint64_t hit(unsigned core, std::uintptr_t address, std::size_t bytes, access_kind kind,
+                    std::uint64_t now) override {
+    switch (kind) {
+      case access_kind::read:
+      case access_kind::atomic_read: return memory_.load_hit(core_of(core), address, bytes, now);
+      case access_kind::write:
+      case access_kind::atomic_write: return memory_.store_hit(core_of(core), address, bytes, now);
+      case access_kind::read_modify_write: break;
+    }
+    return no_hit;
   }
 
   std::uint64_t access(unsigned core, std::uintptr_t address, std::size_t bytes, access_kind kind,
                        std::uint64_t now) override {
     const bool persistent = persistent_memory::in_area(address);
-    core %= memory_.cores();
+    core = core_of(core);
     switch (kind) {
       case access_kind::read:
       case access_kind::atomic_read: return memory_.load(core, address, bytes, persistent, now);
@@ -44,21 +56,21 @@ class device_timing final : public timing {
   }
 
   std::uint64_t flush(unsigned core, std::uintptr_t address, bool evicts, std::uint64_t now) override {
-    return memory_.flush(core % memory_.cores(), address, now, evicts);
+    return memory_.flush(core_of(core), address, now, evicts);
   }
   std::uint64_t write_around(unsigned core, std::uintptr_t address, std::size_t bytes, std::uint64_t now) override {
-    return memory_.write_around(core % memory_.cores(), address, bytes, persistent_memory::in_area(address), now);
+    return memory_.write_around(core_of(core), address, bytes, persistent_memory::in_area(address), now);
   }
   std::uint64_t prefetch(unsigned core, std::uintptr_t address, std::size_t bytes, std::uint64_t now) override {
-    return memory_.prefetch(core % memory_.cores(), address, bytes, persistent_memory::in_area(address), now);
+    return memory_.prefetch(core_of(core), address, bytes, persistent_memory::in_area(address), now);
   }
-  std::uint64_t fence(unsigned core, std::uint64_t now) override { return memory_.fence(core % memory_.cores(), now); }
+  std::uint64_t fence(unsigned core, std::uint64_t now) override { return memory_.fence(core_of(core), now); }
   std::uint64_t load_fence(unsigned core, std::uint64_t now) override {
     constexpr bool orders_loads = true;
-    return memory_.fence(core % memory_.cores(), now, orders_loads);
+    return memory_.fence(core_of(core), now, orders_loads);
   }
   std::uint64_t exchange_on_device(unsigned core, std::uintptr_t address, std::uint64_t now) override {
-    return memory_.exchange_on_device(core % memory_.cores(), address, now);
+    return memory_.exchange_on_device(core_of(core), address, now);
   }
 
   std::uint64_t publication(unsigned core, std::span<const std::uintptr_t> words, std::size_t blocks,
@@ -69,7 +81,7 @@ class device_timing final : public timing {
       changes[count] = {published_change::kind::allocate, next_block_ += block_bytes};
     for (std::size_t i = 0; i < words.size() && count < changes.size(); ++i)
       changes[count++] = {published_change::kind::store, words[i]};
-    return publish(memory_, core % memory_.cores(), std::span(changes).first(count), now);
+    return publish(memory_, core_of(core), std::span(changes).first(count), now);
   }
 
   [[nodiscard]] media_traffic traffic() const noexcept override {
@@ -81,9 +93,15 @@ class device_timing final : public timing {
   [[nodiscard]] const memory_hierarchy& memory() const noexcept { return memory_; }
 
  private:
+  static_assert(memory_hierarchy::miss == no_hit);
+
+  // A division takes longer than a hit.
+  [[nodiscard]] unsigned core_of(unsigned fiber) const noexcept { return fiber < cores_ ? fiber : fiber % cores_; }
+
   // The machine does not report where blocks are; their headers and the bitmap of their run count: one after the other.
   static constexpr std::uintptr_t block_bytes = 512;
 
+  unsigned cores_;
   memory_hierarchy memory_;
   std::uint64_t granule_bytes_;
   std::uintptr_t next_block_ = 0;

@@ -56,27 +56,37 @@ class memory_hierarchy {
   // The second level of all cores and the last level, of all hosts.
   [[nodiscard]] std::uint64_t cache_bytes() const noexcept { return cache_bytes_; }
 
-  [[nodiscard]] picoseconds load(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
-                                 picoseconds now) {
+  // The end of a load or store that the core's first level serves at once: it is private. `miss`: another one, and
+  // nothing has changed.
+  static constexpr picoseconds miss = ~picoseconds{0};
+  [[nodiscard]] picoseconds load_hit(unsigned core, std::uintptr_t address, std::size_t bytes, picoseconds now) {
     core_state& c = *cores_[core];
     const std::uintptr_t line = address / media::cache_line_bytes;
-    if ((address + bytes - 1) / media::cache_line_bytes == line && now >= c.under_way_until &&
-        c.first_level.use(name_of(c, line), false)) {
-      ++c.accesses;
-      return now + costs_.first_level;
-    }
-    return load_lines(core, address, bytes, persistent, now);
+    if ((address + bytes - 1) / media::cache_line_bytes != line || now < c.under_way_until ||
+        !c.first_level.use(name_of(c, line), false))
+      return miss;
+    ++c.accesses;
+    return now + costs_.first_level;
+  }
+  [[nodiscard]] picoseconds store_hit(unsigned core, std::uintptr_t address, std::size_t bytes, picoseconds now) {
+    core_state& c = *cores_[core];
+    const std::uintptr_t line = address / media::cache_line_bytes;
+    if ((address + bytes - 1) / media::cache_line_bytes != line || !c.first_level.use(name_of(c, line), true))
+      return miss;
+    ++c.accesses;
+    return now + costs_.instructions;
+  }
+
+  [[nodiscard]] picoseconds load(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
+                                 picoseconds now) {
+    const picoseconds done = load_hit(core, address, bytes, now);
+    return done != miss ? done : load_lines(core, address, bytes, persistent, now);
   }
 
   [[nodiscard]] picoseconds store(unsigned core, std::uintptr_t address, std::size_t bytes, bool persistent,
                                   picoseconds now) {
-    core_state& c = *cores_[core];
-    const std::uintptr_t line = address / media::cache_line_bytes;
-    if ((address + bytes - 1) / media::cache_line_bytes == line && c.first_level.use(name_of(c, line), true)) {
-      ++c.accesses;
-      return now + costs_.instructions;
-    }
-    return store_lines(core, address, bytes, persistent, now);
+    const picoseconds done = store_hit(core, address, bytes, now);
+    return done != miss ? done : store_lines(core, address, bytes, persistent, now);
   }
 
   // A locked instruction, and a store with sequentially consistent order: waits for the line and for all stores before.
