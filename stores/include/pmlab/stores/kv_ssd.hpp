@@ -883,17 +883,21 @@ class kv_device {
   template <class Visit>
   void for_each_page(Visit&& visit) {
     const lease through(core_.all_ports);
-    std::array<indexes::entry, 1> bucket{};
-    for (std::uint64_t next = 0; buckets_.scan(next, bucket) != 0; next = bucket[0].key + 1) {
+    std::array<indexes::entry, 1> found{};
+    for (std::uint64_t next = 0; buckets_.scan(next, found) != 0; next = found[0].key + 1) {
+      const std::uint64_t bucket = found[0].key;
       std::optional<typename all_buckets::range> pages;
       try {
-        pages = buckets_.find(bucket[0].key);
+        pages = buckets_.find(bucket);
       } catch (const kv_damaged&) {
-        visit(bucket[0].key, all_buckets::all_pages, std::optional<std::string>());
+        // As one whose word is not found.
       }
-      if (!pages) continue;
-      for (std::uint32_t page = pages->oldest; page <= pages->newest; ++page)
-        visit(bucket[0].key, page, buckets_.page_if_readable(bucket[0].key, page, *through));
+      if (!pages)
+        visit(bucket, all_buckets::all_pages, std::optional<std::string>());
+      else
+        for (std::uint32_t page = pages->oldest; page <= pages->newest; ++page)
+          visit(bucket, page, buckets_.page_if_readable(bucket, page, *through));
+      if (!all_buckets::is_followed(bucket, next)) return;
     }
   }
   using page_set = std::set<std::pair<std::uint64_t, std::uint32_t>>;

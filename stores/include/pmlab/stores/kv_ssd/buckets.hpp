@@ -194,6 +194,10 @@ class buckets {
     const std::optional<std::uint64_t> w = directory_.find(bucket);
     if (!w) return std::nullopt;
     if (const page_range pages(*w); pages.is_whole(bucket)) return range{pages.oldest(), pages.newest()};
+    throw_damaged(bucket);
+  }
+  // The word of the bucket is damaged, or is not found where its neighbours are.
+  [[noreturn]] void throw_damaged(std::uint64_t bucket) const {
     throw kv_damaged("the directory of device " + core_.device.name() + " is damaged: pages of keys of key space " +
                          std::to_string(bucket >> 32) + " are not found",
                      "repair the device: the directory is written again");
@@ -202,13 +206,17 @@ class buckets {
   [[nodiscard]] std::vector<std::uint64_t> damaged() {
     std::vector<std::uint64_t> found;
     std::array<indexes::entry, 16> some;
-    std::size_t count = some.size();
-    for (std::uint64_t next = 0; count == some.size(); next = some[count - 1].key + 1) {
-      count = scan(next, some);
+    for (std::uint64_t next = 0;;) {
+      const std::size_t count = scan(next, some);
       for (const indexes::entry& e : std::span(some).first(count))
         if (!page_range(e.value).is_whole(e.key)) found.push_back(e.key);
+      if (count < some.size() || !is_followed(some[count - 1].key, next)) return found;
+      next = some[count - 1].key + 1;
     }
-    return found;
+  }
+  // A walk that was at `from` goes on behind `bucket`. A damaged name may be any number: no walk turns back.
+  [[nodiscard]] static bool is_followed(std::uint64_t bucket, std::uint64_t from) noexcept {
+    return bucket >= from && bucket != ~std::uint64_t{0};
   }
   // A bucket whose word is damaged or lost has these pages, or none.
   void mend(std::uint64_t bucket, std::optional<range> pages) {

@@ -101,8 +101,13 @@ class walk {
         bucket_.reset();
         throw;
       }
-      if (pages) page_ = std::max(page_, pages->oldest);
-      if (!pages || page_ > pages->newest) {
+      if (!pages) {
+        const std::uint64_t hidden = *std::exchange(bucket_, std::nullopt);
+        skipped_pages_.emplace_back(hidden, all_buckets::all_pages);
+        buckets_.throw_damaged(hidden);
+      }
+      page_ = std::max(page_, pages->oldest);
+      if (page_ > pages->newest) {
         bucket_.reset();
         continue;
       }
@@ -121,20 +126,22 @@ class walk {
     }
   }
 
+  // A damaged directory may give names in any order: those beyond the wanted ones are passed over, and a walk ends.
   [[nodiscard]] bool next_bucket() {
     std::array<indexes::entry, 16> some;
     while (!is_done_) {
-      const std::size_t count = buckets_.scan(from_, some);
+      const std::uint64_t from = from_;
+      const std::size_t count = buckets_.scan(from, some);
       for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t bucket = some[i].key;
-        if (bucket > last_) break;
+        if (bucket < from_ || bucket > last_) continue;
         from_ = bucket + 1;
         if ((static_cast<std::uint32_t>(bucket) & prefix_.mask) != prefix_.pattern) continue;
         bucket_ = bucket;
         page_ = 0;
         return true;
       }
-      is_done_ = count < some.size() || some[count - 1].key >= last_;
+      is_done_ = count < some.size() || some[count - 1].key >= last_ || from_ == from;
     }
     return false;
   }

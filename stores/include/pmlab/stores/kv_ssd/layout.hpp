@@ -11,6 +11,7 @@
 #include <pmlab/blocks/store_mark.hpp>
 #include <pmlab/media/lines.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -115,7 +116,8 @@ class record_view {
 //   63 ring | 62 gone | 61 follower | 56..60 check | 40..55 units | 0..39 place
 //   place of a checked word: 39 one | 38 parity | 36..37 width | the rest of the check | address of `width` bits
 //
-// A single flipped bit of a checked word is noticed, by the parity of all bits. The check is that of the record's
+// A single flipped bit of a checked word is noticed, by the parity of all bits; bit 39, by a place that cannot be (on
+// devices of up to 2^24 units). The check is that of the record's
 // sequence: a word that leads to another version of its record is noticed but for one of 31 * 4095 (an address of up to
 // 24 bits), 31 * 255 (28 bits), 31 * 15 (32 bits) or 31 (36 bits). Words of releases before are not checked: those of
 // flash have bits 56..60, those of the ring have none. They are checked when their records are moved.
@@ -282,6 +284,8 @@ enum device_note : std::uint64_t {
   has_short_keys = 1,                             // NVMe's
   has_unlisted_records = 2,                       // damaged ones without a name may be on no page: it was repaired
   has_outlying_slots = std::uint64_t{0xff} << 8,  // the index may have keys in outlying slots (chains.hpp)
+  has_check = std::uint64_t{1} << 32,             // the bits above are check_of_shape; not in releases of before
+  all_notes = has_short_keys | has_unlisted_records | has_outlying_slots,
 };
 
 // Lines from the device's first one, with a check of their number: a flipped bit is noticed, instead of overwrites that
@@ -327,6 +331,25 @@ struct alignas(media::cache_line_bytes) state {
   word begun{0};      // the moment of the last opening that was begun; if the device is guarded
 };
 static_assert(sizeof(state) == 128);  // as in pools of earlier releases
+
+// A check of the words that stay as the device was made with them, and the bit that says that there is one. A write
+// buffer at another place, or of another length, would overwrite the index; values larger than the mover has room for
+// would be written behind it.
+[[nodiscard]] inline std::uint64_t check_of_shape(const state& s) noexcept {
+  const auto value = [](const word& w) { return w.load(std::memory_order_acquire); };
+  const std::array<std::uint64_t, 10> words{value(s.ring),
+                                            value(s.ring_lines),
+                                            value(s.block_bytes),
+                                            value(s.blocks),
+                                            value(s.unit_bytes),
+                                            value(s.superblock_bytes),
+                                            value(s.spare_superblocks),
+                                            value(s.largest_value),
+                                            value(s.bucket_bytes),
+                                            value(s.notes) & has_short_keys};
+  const std::uint64_t sum = pmlab::checksum(words.data(), sizeof words, value(s.identity[0])) >> 33;
+  return std::max<std::uint64_t>(sum, 1) << 33 | has_check;
+}
 
 // In the first block of the flash. Version 1 has no moment behind it. Since version 3 words of the index are checked.
 struct flash_header {

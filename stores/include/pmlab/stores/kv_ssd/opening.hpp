@@ -213,6 +213,7 @@ class opening {
     put(made->largest_value, of.largest_value);
     put(made->bucket_bytes, of.bucket_bytes);
     put(made->notes, of.short_keys ? std::uint64_t{has_short_keys} : 0);
+    made->notes.fetch_or(check_of_shape(*made), std::memory_order_relaxed);
     put(made->step, step);
     media::persist(medium_, *made);  // (M1): (M1) < (M2), the root leads to a whole object
     media::publish_store(change, at, medium_.locate(made).word());  // (M2)
@@ -233,7 +234,8 @@ class opening {
   static constexpr std::size_t least_bucket_bytes = record_bytes(16, 1 + most_key_bytes);
   static constexpr std::size_t most_bucket_bytes = std::size_t{1} << 16;
 
-  // The words of a pool have no checksum. Those that lead out of it, or to work without end, are noticed.
+  // Sizes and the place of the write buffer have a check. Devices of releases before have none: there those that lead
+  // out of the pool, or to work without end, are noticed.
   void check_shape_of(const state& s) const {
     const auto value = [](const word& w) { return w.load(std::memory_order_acquire); };
     const std::uint64_t lines = value(s.ring_lines), superblock = value(s.superblock_bytes), unit = value(s.unit_bytes);
@@ -248,8 +250,8 @@ class opening {
       const std::uint64_t superblocks = geometry_.bytes() / superblock;
       const media::pointer<std::byte> ring(value(s.ring));
       is_possible = largest <= superblock && lines >= least_lines(largest, bucket) &&
-                    value(s.spare_superblocks) + 2 <= superblocks && are_possible_notes(value(s.notes)) &&
-                    ring.word() != 0 && media::can_name(medium_, ring, lines * media::cache_line_bytes);
+                    value(s.spare_superblocks) + 2 <= superblocks && are_possible_notes(s) && ring.word() != 0 &&
+                    media::can_name(medium_, ring, lines * media::cache_line_bytes);
     }
     if (is_possible && value(s.step) == guarded) is_possible = checked_tail(value(s.ring_tail)).is_whole();
     if (is_possible) return;
@@ -258,9 +260,10 @@ class opening {
                 "restore the pool and the flash from a copy, or rebuild the memory from the flash");
   }
 
-  [[nodiscard]] static bool are_possible_notes(std::uint64_t notes) noexcept {
-    const std::uint64_t others = notes & ~(std::uint64_t{has_short_keys} | has_unlisted_records);
-    return others == 0 || others == has_outlying_slots;
+  [[nodiscard]] static bool are_possible_notes(const state& s) noexcept {
+    const std::uint64_t notes = s.notes.load(std::memory_order_acquire);
+    const std::uint64_t outlying = notes & has_outlying_slots, check = notes & ~std::uint64_t{all_notes};
+    return (outlying == 0 || outlying == has_outlying_slots) && (check == 0 || check == check_of_shape(s));
   }
 
   // Lines of a write buffer that takes each operation.
