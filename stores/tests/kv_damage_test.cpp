@@ -1563,8 +1563,6 @@ TEST(KvFlippedBits, of_a_name_in_the_directory_let_each_walk_end) {
     }
   }
   const auto name_of = [&](std::uint64_t n) { return layout::bucket_of(0, prefixed(n)); };
-  std::set<std::uint64_t> names;
-  for (std::uint64_t n = 0; n < 40; ++n) names.insert(name_of(n));
   const moment closed = m.now();
   for (const std::uint64_t n : {0U, 12U, 20U, 39U})
     for (unsigned bit = 0; bit < 64; ++bit) {
@@ -1581,10 +1579,6 @@ TEST(KvFlippedBits, of_a_name_in_the_directory_let_each_walk_end) {
       const std::vector<std::string> found = walk_over(db, skipped);
       EXPECT_LE(found.size(), right.size()) << where;
       for (const std::string& key : found) EXPECT_TRUE(right.contains(key)) << key << ", " << where;
-      // Another name in the key space, and not one that is there.
-      if (bit < 32 && !names.contains(flipped) && found.size() < right.size()) {
-        EXPECT_GE(skipped.pages, 1U) << where;
-      }
       if (skipped.any()) {
         EXPECT_THROW(static_cast<void>(db.list("", 1000)), stores::kv_damaged) << where;
       }

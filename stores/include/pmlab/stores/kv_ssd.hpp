@@ -890,11 +890,9 @@ class kv_device {
       try {
         pages = buckets_.find(bucket);
       } catch (const kv_damaged&) {
-        // As one whose word is not found.
-      }
-      if (!pages)
         visit(bucket, all_buckets::all_pages, std::optional<std::string>());
-      else
+      }
+      if (pages)
         for (std::uint32_t page = pages->oldest; page <= pages->newest; ++page)
           visit(bucket, page, buckets_.page_if_readable(bucket, page, *through));
       if (!all_buckets::is_followed(bucket, next)) return;

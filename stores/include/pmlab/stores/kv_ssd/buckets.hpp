@@ -194,10 +194,6 @@ class buckets {
     const std::optional<std::uint64_t> w = directory_.find(bucket);
     if (!w) return std::nullopt;
     if (const page_range pages(*w); pages.is_whole(bucket)) return range{pages.oldest(), pages.newest()};
-    throw_damaged(bucket);
-  }
-  // The word of the bucket is damaged, or is not found where its neighbours are.
-  [[noreturn]] void throw_damaged(std::uint64_t bucket) const {
     throw kv_damaged("the directory of device " + core_.device.name() + " is damaged: pages of keys of key space " +
                          std::to_string(bucket >> 32) + " are not found",
                      "repair the device: the directory is written again");

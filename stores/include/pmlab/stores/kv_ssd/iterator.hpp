@@ -101,13 +101,8 @@ class walk {
         bucket_.reset();
         throw;
       }
-      if (!pages) {
-        const std::uint64_t hidden = *std::exchange(bucket_, std::nullopt);
-        skipped_pages_.emplace_back(hidden, all_buckets::all_pages);
-        buckets_.throw_damaged(hidden);
-      }
-      page_ = std::max(page_, pages->oldest);
-      if (page_ > pages->newest) {
+      if (pages) page_ = std::max(page_, pages->oldest);
+      if (!pages || page_ > pages->newest) {
         bucket_.reset();
         continue;
       }
