@@ -1379,8 +1379,8 @@ TEST(KvDamage, of_a_page_in_the_write_buffer_behind_a_crash_hides_no_key) {
   EXPECT_GT(harmless, 20U);
 }
 
-// The index leads to a page on flash, that lists no key which was added since. Newer versions of the page, and records
-// of these keys, have left the write buffer, but for the newest version.
+// The index leads to a page on flash, which lists no key that was added since. The newest version of the page is in the
+// write buffer; the versions between, and the records of these keys, have left it.
 TEST(KvDamage, of_a_page_whose_versions_have_left_the_write_buffer_hides_no_key) {
   std::uint64_t damaged = 0;
   for (unsigned between = 1; between < 6; ++between)

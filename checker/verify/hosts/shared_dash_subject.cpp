@@ -1,6 +1,6 @@
-// pmlab::pod::shared_dash under verification: the groups of a short history share locks, and what a host remembers of
-// the segments is forgotten soon, and some of their lines. With fewer slots each line of the stash would take the place
-// of the link, and a line that is remembered wrongly would be forgotten before it is read.
+// pmlab::pod::shared_dash under verification: the groups of a short history share locks. A host forgets segments soon,
+// and some of their lines. With fewer slots, a line of the stash would take the slot of the link, and a line that is
+// remembered wrongly would be forgotten before it is read.
 #include "checker/verify/compiled_as_mutant.hpp"
 #include "checker/verify/register_subject.hpp"
 #include <pmlab/pod/shared_dash.hpp>

@@ -1017,10 +1017,12 @@ class kv_device {
     const bool has_unlisted = may_have_unlisted();
     all.may_be_of_others = has_unlisted;
     const std::set<listing> listings = has_unlisted ? all_listings() : std::set<listing>();
+    const auto is_on_lost = [&](std::uint64_t bucket, std::uint32_t page) {
+      return lost.contains({bucket, page}) || lost.contains({bucket, all_buckets::all_pages});
+    };
     const auto is_unlisted = [&](std::string_view key, std::uint32_t page) {
       const std::uint64_t bucket = detail::kv_ssd::bucket_of(space, key);
-      return lost.contains({bucket, page}) || lost.contains({bucket, all_buckets::all_pages}) ||
-             (has_unlisted && !listings.contains({bucket, page, std::string(key)}));
+      return is_on_lost(bucket, page) || (has_unlisted && !listings.contains({bucket, page, std::string(key)}));
     };
     std::map<std::uint64_t, std::vector<std::pair<std::uint64_t, place_word>>> unnamed;  // slots, by their chains
     std::vector<std::string> named;
@@ -1046,8 +1048,7 @@ class kv_device {
       }
       all_buckets::for_each_key(*content, [&](std::string_view key) {
         const bool is_name = unnamed.erase(parts::base_of(static_cast<std::uint8_t>(bucket >> 32), key)) != 0;
-        if (is_name && (lost.contains({bucket, page}) || lost.contains({bucket, all_buckets::all_pages})))
-          named.emplace_back(key);
+        if (is_name && is_on_lost(bucket, page)) named.emplace_back(key);
       });
     });
     for (const auto& [base, slots] : unnamed)
@@ -1150,7 +1151,7 @@ class kv_device {
       }
     });
     used += adopt(in_buffer, lost);
-    for (const std::uint64_t slot : lost) core_.index.lose(slot, place_word::lost(core_.checks_words));
+    for (const std::uint64_t slot : lost) core_.lose(slot);
     core_.counts.damaged.fetch_add(lost.size(), std::memory_order_relaxed);
     core_.buffer.begin();
     core_.flash.begin();
@@ -1184,7 +1185,7 @@ class kv_device {
       const std::string_view key(name.data(), name.size());
       const std::uint64_t base = parts::base_of(detail::kv_ssd::bucket_space, key);
       const auto at = pairs_.find(detail::kv_ssd::bucket_space, key, base, *through, false).at;
-      if (at.found) core_.index.lose(at.slot, place_word::lost(core_.checks_words));
+      if (at.found) core_.lose(at.slot);
     }
   }
 

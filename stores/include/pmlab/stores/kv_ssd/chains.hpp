@@ -169,16 +169,16 @@ class chains {
     static_cast<void>(set(slot, place_word(*w).has_follower() ? place.with_follower() : place));
   }
 
-  // Opening: the slot's key has lost its record. Durable on return. REQUIRES: the local tables are empty.
-  // `lost`: such a word.
+  // Opening: the slot's key has lost its record, and gets the word `lost`. Durable on return. REQUIRES: the local
+  // tables are empty.
   void lose(std::uint64_t slot, place_word lost) {
     const std::optional<std::uint64_t> w = index_.find(slot);
     if (!w || place_word(*w).is_gone() || (place_word(*w).is_whole() && place_word(*w).is_lost())) return;
     static_cast<void>(set(slot, place_word(*w).has_follower() ? lost.with_follower() : lost));
   }
 
-  // The global index leads to what the manager's local table leads to, where that has had a record before this position
-  // of the write buffer. Durable on return. REQUIRES: the manager's lock is held.
+  // The global index leads to what the manager's local table leads to, where that has had a record before the position
+  // `in_buffer`. Durable on return. REQUIRES: the manager's lock is held.
   void settle_before(std::size_t manager, std::uint64_t in_buffer) {
     tables_[manager].settle_before(in_buffer, [&](std::uint64_t slot, std::uint64_t w) {
       counts_.changes.fetch_add(1, std::memory_order_relaxed);

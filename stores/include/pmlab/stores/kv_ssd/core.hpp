@@ -145,6 +145,8 @@ struct core {
   [[nodiscard]] place_word in_ring(std::uint64_t line, std::uint64_t units, std::uint64_t sequence) const noexcept {
     return place_word::in_ring(line, units, sequence, checks_words);
   }
+  // Opening: the slot's key has lost its record.
+  void lose(std::uint64_t slot) { index.lose(slot, place_word::lost(checks_words)); }
 
   [[noreturn]] void damaged(place_word at, std::uint64_t base) const {
     damaged(at, "a key with hash " + std::to_string(base), "restore the key from a copy");

@@ -117,10 +117,10 @@ class record_view {
 //   place of a checked word: 39 one | 38 parity | 36..37 width | the rest of the check | address of `width` bits
 //
 // A single flipped bit of a checked word is noticed, by the parity of all bits; bit 39, by a place that cannot be (on
-// devices of up to 2^24 units). The check is that of the record's
-// sequence: a word that leads to another version of its record is noticed but for one of 31 * 4095 (an address of up to
-// 24 bits), 31 * 255 (28 bits), 31 * 15 (32 bits) or 31 (36 bits). Words of releases before are not checked: those of
-// flash have bits 56..60, those of the ring have none. They are checked when their records are moved.
+// devices of up to 2^24 units). The check is that of the record's sequence: a word that leads to another version of its
+// record is noticed but for one of 31 * 4095 (an address of up to 24 bits), 31 * 255 (28 bits), 31 * 15 (32 bits) or 31
+// (36 bits). Words of releases before are not checked: those of flash have bits 56..60, those of the ring have none.
+// They are checked when their records are moved.
 class place_word {
  public:
   place_word() = default;
