@@ -31,7 +31,8 @@ class Document(OwnIndexTest):
                 continue
             found = "verify" in command and ("libtable.so" in command or "faulty" in command)
             # A search that finds something ends with that, on a busy machine a minute later.
-            words = BUDGET.sub(f"--budget {60 if found else 5}", command).replace("build/release/bin/pmlab", shlex.quote(PMLAB))
+            words = BUDGET.sub(f"--budget {60 if found else 5}", command)
+            words = words.replace("build/release/bin/pmlab", shlex.quote(PMLAB))
             done = subprocess.run(words, shell=True, cwd=self.folder, capture_output=True, text=True, check=False,
                                   timeout=200)
             self.assertEqual(done.returncode, 1 if found else 0, f"{words}\n{done.stdout}\n{done.stderr}")
