@@ -52,7 +52,8 @@ class Hosts(HostsTest):
         for mode in MODES:
             for hosts in ("2", "3"):
                 with self.subTest(mode=mode, hosts=hosts):
-                    counts = self.counts("--hosts", hosts, "--coherence", mode, "--rounds", str(ROUNDS), "--seed", hosts)
+                    counts = self.counts("--hosts", hosts, "--coherence", mode, "--rounds", str(ROUNDS), "--seed",
+                                         hosts)
                     self.assertEqual(counts["rounds"], ROUNDS)
                     if mode == "full":
                         self.assertNotIn("stale loads", counts)

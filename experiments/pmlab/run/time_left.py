@@ -121,7 +121,8 @@ def guess(cell):
     repeats = count("--repeat", 1)
     phases = (phases or 6) * repeats
     # A repeat in simulated time has another layout of its memory, so it loads for itself.
-    loading = runs * count("--records", _DEFAULT_COUNT) * operation * (repeats if cell.medium.startswith("simulated:") else 1)
+    loads = runs * (repeats if cell.medium.startswith("simulated:") else 1)
+    loading = loads * count("--records", _DEFAULT_COUNT) * operation
     if cell.value("--seconds"):
         return starting + loading + runs * phases * count("--seconds", 1)
     return starting + loading + runs * phases * count("--operations", _DEFAULT_COUNT) * operation
