@@ -18,7 +18,7 @@ from verifier import Verifier  # noqa: E402
 
 PROGRAM, SUBJECT, DATA, TREE, UNSHARED, STALE, CLASS = sys.argv[1:8]
 MODES = ("full", "partial", "none")
-# Of each mode of a clean run: shared_dash has some 20 rounds a second. A death in a hundred loses a store.
+# A clean run in one mode: shared_dash has some 20 rounds a second. A death in a hundred loses a store.
 ROUNDS, DEADLY_ROUNDS, CRASHED_ROUNDS = 40, 100, 8
 LONGEST_SECONDS = 10  # processor time in which each defect is found; the ten million accesses of a livelock take half
 
