@@ -298,7 +298,7 @@ TEST(pibench_pools, are_those_of_the_index_itself) {
 TEST(pibench_libraries, stand_side_by_side_in_one_process) {
   const temporary_folder folder;
   tree first("fast_fair", pool_at(folder.file("first")));
-  tree second("fp_tree", pool_at(folder.file("second")));
+  tree second("cceh", pool_at(folder.file("second")));
   tree third("fast_fair", pool_at(folder.file("third")));
   for (std::uint64_t key = 0; key < 1'000; ++key) {
     ASSERT_TRUE(first.insert(key, key) && second.insert(key, key + 1) && third.insert(key, key + 2));
