@@ -1,0 +1,371 @@
+// The blocks of a memory that hosts share: which of its units are allocated, and which host may allocate where.
+//
+//   unit    64 bytes: a line
+//   chunk   units in a row. One host at a time owns a chunk, and it alone allocates in there, so that what it reserves
+//           is known to it alone, and vanishes with it. Any host may free a unit of any chunk.
+//
+// A word of units changes by exchanges of the device:
+//
+//   63          22    16            0
+//   | number | host | 16 units: 1 = allocated |
+//
+// Number and host name the change that was the last one. So it can be told later, by others, too, whether a change has
+// been made: a host's changes have ascending numbers, and each is made once, although those who find its log begin
+// again. That is the recoverable compare-and-swap of [Delay-free].
+//
+//   (U1) < (U2): before a name is replaced, its host's slot has its number: what is not named any more is done.
+//   (U3): the slot has it durably, so a power failure keeps no word without it.
+//
+// Owners and units that a power failure leaves are those that are on the device: each change is flushed, and the log is
+// complete until a fence behind it.
+#pragma once
+
+#include <pmlab/pod/host_slots.hpp>
+#include <pmlab/pod/line_memory.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace pmlab::pod {
+
+// The sizes of a space, the same for all hosts.
+struct space_sizes {
+  std::size_t chunk_bytes = std::size_t{64} << 10;  // a power of two, at least 1 KiB
+  unsigned hosts = 64;                              // that it has numbers for; at most 64
+};
+
+inline constexpr std::size_t unit_bytes = media::cache_line_bytes;
+inline constexpr std::size_t units_per_word = 16;
+
+// Names a change of units. | number 42 | host 6 | 16 bits of units |
+class change_name {
+ public:
+  constexpr change_name(unsigned host, std::uint64_t number) noexcept
+      : word_(number << number_shift | std::uint64_t{host} << units_per_word) {}
+  // That of the last change of this word.
+  explicit constexpr change_name(std::uint64_t units_word) noexcept : word_(units_word & ~unit_mask) {}
+  [[nodiscard]] constexpr unsigned host() const noexcept {
+    return static_cast<unsigned>(word_ >> units_per_word) & host_mask;
+  }
+  [[nodiscard]] constexpr std::uint64_t number() const noexcept { return word_ >> number_shift; }
+  [[nodiscard]] constexpr std::uint64_t with(std::uint64_t units) const noexcept { return word_ | units; }
+
+  static constexpr std::uint64_t unit_mask = (std::uint64_t{1} << units_per_word) - 1;
+  static constexpr unsigned most_hosts = 64;
+
+ private:
+  static constexpr unsigned host_mask = most_hosts - 1;
+  static constexpr unsigned number_shift = units_per_word + 6;
+
+  std::uint64_t word_;
+};
+
+// Where the parts of a space lie, by chunks. Those before `first` have the space's own data.
+struct chunk_ranges {
+  std::size_t first = 0;        // the first one that blocks are cut from
+  std::size_t first_stale = 0;  // the first one that is not coherent
+  std::size_t end = 0;
+};
+
+// What this host knows of a space's blocks, and the words by which hosts share it. Thread safety: every operation from
+// any number of threads. Progress: waits for other threads of the host.
+template <line_memory Lines, space_sizes Sizes>
+class space_blocks {
+ public:
+  static constexpr std::size_t units_per_chunk = Sizes.chunk_bytes / unit_bytes;
+  static constexpr std::size_t words_per_chunk = units_per_chunk / units_per_word;
+  static_assert(std::has_single_bit(Sizes.chunk_bytes) && words_per_chunk != 0);
+
+  // `owners`: a word for each chunk; `units`: words_per_chunk for each; `slots`: of all hosts.
+  space_blocks(Lines& lines, chunk_ranges ranges, std::span<device_word> owners, std::span<device_word> units,
+               std::span<host_slot> slots)
+      : lines_(lines),
+        ranges_(ranges),
+        owners_(owners),
+        units_(units),
+        slots_(slots),
+        places_(owners.size(), nowhere) {}
+
+  // From here on it allocates as this host.
+  void be(unsigned host) noexcept {
+    host_ = host;
+    number_ = now(lines_, slots_[host].done);
+  }
+  // Gives its chunks to all. REQUIRES: nothing is reserved.
+  void leave() noexcept {
+    raise(lines_, slots_[host_].done, number_);
+    const std::scoped_lock lock(mutex_);
+    for (const owned_chunk& c : owned_) give_up(c.number);
+    owned_.clear();
+    std::fill(places_.begin(), places_.end(), nowhere);
+  }
+
+  // A block that is this host's until `keep` or `cancel`; nullptr: no room. It lies in coherent memory, or, where
+  // `is_coherent` is false, elsewhere; where all is alike, anywhere.
+  [[nodiscard]] void* reserve(std::size_t bytes, std::size_t alignment, bool is_coherent) {
+    const std::size_t count = units_of(bytes);
+    if (alignment > Sizes.chunk_bytes || bytes > lines_.bytes()) return nullptr;
+    const std::size_t step = std::max<std::size_t>(alignment / unit_bytes, 1);
+    const auto [first, end] = range_for(is_coherent);
+    try {
+      const std::scoped_lock lock(mutex_);
+      if (count > units_per_chunk) return reserve_chunks(count, first, end);
+      if (void* const block = reserve_in_owned(count, step, first, end)) return block;
+      if (void* const block = reserve_in_new(count, step, first, end)) return block;
+      // What others have freed in there.
+      for (owned_chunk& c : owned_) read(c);
+      return reserve_in_owned(count, step, first, end);
+    } catch (const std::bad_alloc&) {
+      return nullptr;  // DRAM is short
+    }
+  }
+  // The block is not reserved any more: it was never used, or is allocated now.
+  void cancel(const void* block, std::size_t bytes) noexcept { end_reservation(block, bytes, false); }
+  void keep(const void* block, std::size_t bytes) noexcept { end_reservation(block, bytes, true); }
+  // This host has freed the block. REQUIRES: it publishes nothing else before this returns. Another thread may have
+  // seen the units free already, and reserved them.
+  void freed(const void* block, std::size_t bytes) noexcept {
+    for_each_own_unit(block, bytes, [](owned_chunk& c, std::size_t unit) {
+      if (!has(c.reserved, unit)) put(c.taken, unit, false);
+      c.too_many = units_per_chunk + 1;
+    });
+  }
+
+  // The number of this host's next change, where `count` of them follow.
+  [[nodiscard]] std::uint64_t next_numbers(std::size_t count) noexcept {
+    const std::uint64_t first = number_ + 1;
+    number_ += count;
+    return first;
+  }
+  // How many changes a block of these bytes takes.
+  [[nodiscard]] static std::size_t changes_of(std::uint64_t offset, std::size_t bytes) noexcept {
+    const std::uint64_t first = offset / unit_bytes;
+    return static_cast<std::size_t>((first + units_of(bytes) - 1) / units_per_word - first / units_per_word + 1);
+  }
+  // Allocates or frees the block, by changes of `host` from `number` on, each once. Durable behind the next fence.
+  void change(std::uint64_t offset, std::size_t bytes, bool is_allocated, unsigned host,
+              std::uint64_t number) noexcept {
+    std::uint64_t unit = offset / unit_bytes;
+    for (const std::uint64_t end = unit + units_of(bytes); unit < end; ++number) {
+      const std::uint64_t word = unit / units_per_word;
+      const std::uint64_t behind = std::min(end, (word + 1) * units_per_word);
+      const std::uint64_t mask = ((std::uint64_t{1} << (behind - unit)) - 1) << unit % units_per_word;
+      change(units_[word], mask, is_allocated, host, number);
+      unit = behind;
+    }
+  }
+
+  // Bytes that are allocated: reads all units.
+  [[nodiscard]] std::uint64_t allocated_bytes() const noexcept {
+    std::uint64_t count = 0;
+    for (std::size_t w = ranges_.first * words_per_chunk; w < ranges_.end * words_per_chunk; ++w)
+      count += static_cast<unsigned>(std::popcount(now(lines_, units_[w]) & change_name::unit_mask));
+    return count * unit_bytes;
+  }
+  // Behind a power failure, or the death of all. REQUIRES: no other host has the space open; all logs are complete.
+  void recover() noexcept {
+    // Numbers that only the units have: the next host of the number begins behind them.
+    std::array<std::uint64_t, Sizes.hosts> greatest{};
+    for (device_word& word : units_) {
+      const change_name last(now(lines_, word));
+      if (last.host() < Sizes.hosts) greatest[last.host()] = std::max(greatest[last.host()], last.number());
+    }
+    for (unsigned h = 0; h < Sizes.hosts; ++h) raise(lines_, slots_[h].done, greatest[h]);
+    for (device_word& owner : owners_) set(owner, 0);
+  }
+
+ private:
+  // A chunk of this host. A bit of `taken` is set where a unit is allocated or reserved, as far as the host knows.
+  struct owned_chunk {
+    std::size_t number = 0;
+    std::size_t too_many = units_per_chunk + 1;  // no room was found for so many units
+    std::array<std::uint64_t, (units_per_chunk + 63) / 64> taken{};
+    std::array<std::uint64_t, (units_per_chunk + 63) / 64> reserved{};
+  };
+  using bits = decltype(owned_chunk::taken);
+  static constexpr std::size_t nowhere = ~std::size_t{0};
+
+  [[nodiscard]] static std::size_t units_of(std::size_t bytes) noexcept {
+    return std::max<std::size_t>((bytes + unit_bytes - 1) / unit_bytes, 1);
+  }
+  [[nodiscard]] static bool has(const bits& b, std::size_t i) noexcept { return (b[i / 64] >> i % 64 & 1) != 0; }
+  static void put(bits& b, std::size_t i, bool value) noexcept {
+    const std::uint64_t bit = std::uint64_t{1} << i % 64;
+    b[i / 64] = value ? b[i / 64] | bit : b[i / 64] & ~bit;
+  }
+
+  struct chunk_range {
+    std::size_t first, end;
+  };
+  [[nodiscard]] chunk_range range_for(bool is_coherent) const noexcept {
+    const bool are_alike = ranges_.first_stale == ranges_.first || ranges_.first_stale == ranges_.end;
+    if (are_alike) return {ranges_.first, ranges_.end};
+    return is_coherent ? chunk_range{ranges_.first, ranges_.first_stale}
+                       : chunk_range{ranges_.first_stale, ranges_.end};
+  }
+
+  // ---- words of all hosts ----
+
+  void set(device_word& word, std::uint64_t value) noexcept {
+    std::uint64_t seen = now(lines_, word);
+    while (seen != value && !lines_.device_compare_exchange(word, seen, value)) {
+    }
+    lines_.flush(&word, sizeof word);
+  }
+  void change(device_word& units, std::uint64_t mask, bool is_allocated, unsigned host, std::uint64_t number) noexcept {
+    for (;;) {
+      std::uint64_t seen = now(lines_, units);
+      if (const change_name last(seen); last.host() == host && last.number() != 0) {
+        if (last.number() >= number) break;
+      } else {
+        // Behind the look at the units: (U1) of another host came before its (U2).
+        if (now(lines_, slots_[host].done) >= number) break;
+        if (last.number() != 0) raise(lines_, slots_[last.host()].done, last.number());  // (U1), (U3)
+      }
+      const std::uint64_t before = seen & change_name::unit_mask;
+      const std::uint64_t after = is_allocated ? before | mask : before & ~mask;
+      if (lines_.device_compare_exchange(units, seen, change_name(host, number).with(after))) break;  // (U2)
+    }
+    lines_.flush(&units, sizeof units);
+  }
+
+  // ---- chunks ----
+
+  // The owner of a chunk that any host may own: 0, none; or one that is dead.
+  [[nodiscard]] std::optional<std::uint64_t> owner_of_free(std::size_t number) noexcept {
+    const std::uint64_t owner = now(lines_, owners_[number]);
+    if (owner != 0 && now(lines_, slots_[owner - 1].state) != static_cast<std::uint64_t>(host_state::dead))
+      return std::nullopt;
+    return owner;
+  }
+  void give_up(std::size_t number) noexcept { set(owners_[number], 0); }
+
+  // Sees what is allocated in the chunk now. Frees of others may come at any time, allocations do not.
+  void read(owned_chunk& c) const noexcept {
+    c.taken = c.reserved;
+    for (std::size_t w = 0; w < words_per_chunk; ++w) {
+      const std::uint64_t units = now(lines_, units_[c.number * words_per_chunk + w]) & change_name::unit_mask;
+      c.taken[w * units_per_word / 64] |= units << w * units_per_word % 64;
+    }
+    c.too_many = units_per_chunk + 1;
+  }
+  [[nodiscard]] static std::optional<std::size_t> room_in(const owned_chunk& c, std::size_t count,
+                                                          std::size_t step) noexcept {
+    for (std::size_t at = 0; at + count <= units_per_chunk; at += step) {
+      std::size_t free = 0;
+      while (free < count && !has(c.taken, at + free)) ++free;
+      if (free == count) return at;
+      at += free / step * step;
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] void* reserve_in(owned_chunk& c, std::size_t count, std::size_t step) noexcept {
+    if (count >= c.too_many) return nullptr;
+    const std::optional<std::size_t> at = room_in(c, count, step);
+    if (!at) {
+      c.too_many = count;
+      return nullptr;
+    }
+    return reserve_at(c, *at, count);
+  }
+  [[nodiscard]] void* reserve_at(owned_chunk& c, std::size_t at, std::size_t count) noexcept {
+    for (std::size_t i = at; i < at + count; ++i) {
+      put(c.taken, i, true);
+      put(c.reserved, i, true);
+    }
+    return lines_.at(c.number * Sizes.chunk_bytes + at * unit_bytes);
+  }
+  [[nodiscard]] void* reserve_in_owned(std::size_t count, std::size_t step, std::size_t first,
+                                       std::size_t end) noexcept {
+    // The newest one has most room.
+    for (auto c = owned_.rbegin(); c != owned_.rend(); ++c)
+      if (c->number >= first && c->number < end)
+        if (void* const block = reserve_in(*c, count, step)) return block;
+    return nullptr;
+  }
+  [[nodiscard]] void* reserve_in_new(std::size_t count, std::size_t step, std::size_t first, std::size_t end) {
+    for (std::size_t i = first; i < end; ++i) {
+      // Behind the one that was found last: those in front are mostly taken.
+      const std::size_t number = first + (i - first + newest_) % (end - first);
+      if (!owner_of_free(number)) continue;
+      owned_chunk seen{number};
+      read(seen);
+      if (!room_in(seen, count, step)) continue;
+      owned_chunk* const c = add(number);
+      if (c == nullptr) continue;
+      newest_ = number - first;
+      if (void* const block = reserve_in(*c, count, step)) return block;
+    }
+    return nullptr;
+  }
+  // The chunk, which is this host's now; nullptr: it is another host's.
+  [[nodiscard]] owned_chunk* add(std::size_t number) {
+    if (places_[number] != nowhere) return &owned_[places_[number]];
+    if (owned_.size() == owned_.capacity()) owned_.reserve(2 * owned_.size() + 8);
+    std::optional<std::uint64_t> owner = owner_of_free(number);
+    if (!owner || !lines_.device_compare_exchange(owners_[number], *owner, host_ + 1U)) return nullptr;
+    lines_.flush(&owners_[number], sizeof(device_word));
+    places_[number] = owned_.size();
+    owned_.push_back(owned_chunk{number});
+    read(owned_.back());
+    return &owned_.back();
+  }
+
+  // More than a chunk: some in a row, none of whose units is allocated.
+  [[nodiscard]] void* reserve_chunks(std::size_t count, std::size_t first, std::size_t end) {
+    const std::size_t chunks = (count + units_per_chunk - 1) / units_per_chunk;
+    std::size_t in_a_row = 0;
+    for (std::size_t number = first; number < end; ++number) {
+      owned_chunk* const last = add(number);
+      if (last != nullptr) read(*last);
+      in_a_row = last != nullptr && room_in(*last, units_per_chunk, 1) ? in_a_row + 1 : 0;
+      if (in_a_row < chunks) continue;
+      const std::size_t from = number + 1 - chunks;
+      for (std::size_t i = 0; i < chunks; ++i)
+        static_cast<void>(
+            reserve_at(owned_[places_[from + i]], 0, std::min(count - i * units_per_chunk, units_per_chunk)));
+      return lines_.at(from * Sizes.chunk_bytes);
+    }
+    return nullptr;
+  }
+
+  // Those units of the block that lie in chunks of this host.
+  template <class Function>
+  void for_each_own_unit(const void* block, std::size_t bytes, Function&& function) noexcept {
+    const std::scoped_lock lock(mutex_);
+    const std::uint64_t first = lines_.offset_of(block) / unit_bytes;
+    for (std::uint64_t u = first; u < first + units_of(bytes); ++u)
+      if (const std::size_t place = places_[u / units_per_chunk]; place != nowhere)
+        function(owned_[place], static_cast<std::size_t>(u % units_per_chunk));
+  }
+  void end_reservation(const void* block, std::size_t bytes, bool is_taken) noexcept {
+    for_each_own_unit(block, bytes, [is_taken](owned_chunk& c, std::size_t unit) {
+      put(c.reserved, unit, false);
+      put(c.taken, unit, is_taken);
+      if (!is_taken) c.too_many = units_per_chunk + 1;
+    });
+  }
+
+  Lines& lines_;
+  chunk_ranges ranges_;
+  std::span<device_word> owners_;
+  std::span<device_word> units_;
+  std::span<host_slot> slots_;
+  unsigned host_ = 0;
+  std::uint64_t number_ = 0;  // this host's last change has it
+  std::mutex mutex_;          // guards the members below
+  std::vector<owned_chunk> owned_;
+  std::vector<std::size_t> places_;  // by chunk: where it is in `owned_`, or nowhere
+  std::size_t newest_ = 0;           // the chunk of its range that was found last
+};
+
+}  // namespace pmlab::pod

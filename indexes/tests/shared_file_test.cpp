@@ -1,0 +1,368 @@
+// pod::space on files: joining and leaving, deaths, blocks, bad files; and the copies of pod::stale_lines. Schedules,
+// caches and deaths at every access are verified on the simulated machine (subject shared_space).
+#include <pmlab/base/child_process.hpp>
+#include <pmlab/indexes/index.hpp>
+#include <pmlab/media/hosts.hpp>
+#include <pmlab/pod/shared_dash.hpp>
+#include <pmlab/pod/shared_file.hpp>
+#include <pmlab/pod/shared_tree.hpp>
+#include <pmlab/pod/stale_lines.hpp>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/message_of.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace pmlab::tests {
+namespace {
+
+using pod::shared_file;
+using pod::sharing;
+using stale_file = pod::space<pod::stale_lines>;
+using word = std::atomic<std::uint64_t>;
+
+constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+
+class SharedFile : public testing::Test {
+ protected:
+  std::string made(std::uint64_t bytes = 4 * mib, std::uint64_t coherent = 4 * mib) {
+    const std::string path = folder_.file("memory");
+    pod::make_shared_file(path, bytes, coherent);
+    return path;
+  }
+  temporary_folder folder_;
+};
+
+// A block of the medium that `root` leads to.
+template <class Medium>
+std::uint64_t* block_at(Medium& m, const char* root, std::size_t bytes) {
+  word& leads = *m.named_root(root, "block", 1).word;
+  media::refresh(m, leads);
+  if (leads.load() == 0) {
+    typename Medium::publication change(m);
+    void* const block = change.allocate(bytes, 64);
+    if (block == nullptr) return nullptr;
+    change.store(leads, m.locate(static_cast<char*>(block)).word());
+    change.commit();
+  }
+  return m.template resolve<std::uint64_t>(media::pointer<std::uint64_t>(leads.load()));
+}
+template <class Medium>
+void release(Medium& m, const char* root, std::size_t bytes) {
+  word& leads = *m.named_root(root, "block", 1).word;
+  media::refresh(m, leads);
+  typename Medium::publication change(m);
+  change.release(m.resolve(media::pointer<char>(leads.load())), bytes);
+  change.store(leads, 0);
+  change.commit();
+}
+
+TEST_F(SharedFile, EntriesAreThereForOthersAndForTheNextOne) {
+  const std::string path = made();
+  {
+    shared_file first(path, sharing::with_others), second(path, sharing::with_others);
+    EXPECT_NE(first.host(), second.host());
+    auto writer = pod::shared_dash<shared_file>::open(first);
+    auto reader = pod::shared_dash<shared_file>::open(second);
+    for (std::uint64_t key = 1; key <= 5000; ++key) ASSERT_EQ(writer.insert(key, key + 1), indexes::outcome::inserted);
+    for (std::uint64_t key = 1; key <= 5000; ++key) ASSERT_EQ(reader.find(key), key + 1);
+    EXPECT_EQ(first.used().allocated_bytes, writer.stats().medium_bytes);
+  }
+  shared_file alone(path, sharing::alone);
+  EXPECT_EQ(media::hosts_of(alone), 1U);
+  EXPECT_EQ(pod::shared_dash<shared_file>::open(alone).size(), 5000U);
+}
+
+TEST_F(SharedFile, OneHostAloneExcludesOthers) {
+  const std::string path = made();
+  std::optional<shared_file> some(std::in_place, path, sharing::with_others);
+  EXPECT_NE(message_of([&] { shared_file(path, sharing::alone); }).find("is open on other hosts"), std::string::npos);
+  some.reset();
+  const shared_file alone(path, sharing::alone);
+  EXPECT_NE(message_of([&] { shared_file(path, sharing::with_others); }).find("is open by one host alone"),
+            std::string::npos);
+}
+
+// ---- deaths ----
+
+// A process that joins, does work(memory), and is killed in there.
+template <class Work>
+void die_in(const std::string& path, Work&& work) {
+  const exit_reason why = child_process::forked_for_its_parent([&] {
+                            shared_file memory(path, sharing::with_others);
+                            work(memory);
+                            ::raise(SIGKILL);
+                          }).wait();
+  ASSERT_EQ(why.signal, SIGKILL);
+}
+
+TEST_F(SharedFile, ADeadHostIsKnownAndKeepsItsNumberUntilAllHaveClosed) {
+  const std::string path = made();
+  unsigned last = 0;
+  {
+    shared_file memory(path, sharing::with_others);
+    die_in(path, [](shared_file&) {});
+    EXPECT_TRUE(memory.host_is_alive(memory.host()));
+    EXPECT_FALSE(memory.host_is_alive(memory.host() + 1));
+    const shared_file next(path, sharing::with_others);
+    last = next.host();
+    EXPECT_EQ(last, memory.host() + 2);
+  }
+  { const shared_file alone(path, sharing::alone); }
+  const shared_file first(path, sharing::with_others), second(path, sharing::with_others);
+  EXPECT_LT(second.host(), last);
+}
+
+TEST_F(SharedFile, WhenAllNumbersAreTakenTheRemedyHelps) {
+  const std::string path = made();
+  for (unsigned i = 0; i < pod::space_sizes{}.hosts; ++i) die_in(path, [](shared_file&) {});
+  EXPECT_NE(message_of([&] { shared_file(path, sharing::with_others); }).find("all 64 numbers of hosts"),
+            std::string::npos);
+  { const shared_file alone(path, sharing::alone); }
+  EXPECT_EQ(shared_file(path, sharing::with_others).host(), 0U);
+}
+
+TEST_F(SharedFile, WhatADeadHostHadReservedIsFree) {
+  const std::string path = made();
+  shared_file memory(path, sharing::with_others);
+  const std::uint64_t before = memory.used().allocated_bytes;
+  die_in(path, [](shared_file& m) {
+    // So much that no other host could allocate.
+    shared_file::publication change(m);
+    for (int i = 0; i < 15; ++i) static_cast<void>(change.allocate(mib / 4, 64));
+    ::raise(SIGKILL);
+  });
+  EXPECT_EQ(memory.used().allocated_bytes, before);
+  EXPECT_NE(block_at(memory, "large", 3 * mib + mib / 2), nullptr);
+  EXPECT_EQ(memory.used().allocated_bytes, before + 3 * mib + mib / 2);
+}
+
+TEST_F(SharedFile, LocksOfADeadHostAreInherited) {
+  const std::string path = made();
+  shared_file memory(path, sharing::with_others);
+  auto index = pod::shared_tree<shared_file>::open(memory);
+  ASSERT_EQ(index.insert(1, 1), indexes::outcome::inserted);
+  // Killed at any place: each operation holds a lock most of the time.
+  for (int round = 0; round < 20; ++round) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe(ends.data()), 0);
+    child_process writer = child_process::forked_for_its_parent([&] {
+      shared_file own(path, sharing::with_others);
+      auto same = pod::shared_tree<shared_file>::open(own);
+      static_cast<void>(!::write(ends[1], "x", 1));
+      for (std::uint64_t i = 0;; ++i) static_cast<void>(same.upsert(i % 8, i));
+    });
+    char begun = 0;
+    ASSERT_EQ(::read(ends[0], &begun, 1), 1);
+    ::close(ends[0]);
+    ::close(ends[1]);
+    for (int i = 0; i < 2000; ++i) static_cast<void>(index.upsert(1, 1));
+    writer.kill();
+    static_cast<void>(writer.wait());
+    for (std::uint64_t key = 0; key < 8; ++key) EXPECT_NE(index.upsert(key, round), indexes::outcome::full);
+  }
+  EXPECT_TRUE(index.check().ok());
+  EXPECT_EQ(memory.used().allocated_bytes, index.stats().medium_bytes);
+}
+
+// ---- blocks ----
+
+TEST_F(SharedFile, BlocksOfManyChunksComeAndGo) {
+  const std::string path = made();
+  shared_file memory(path, sharing::with_others);
+  for (int round = 0; round < 10; ++round) {
+    ASSERT_NE(block_at(memory, "large", 2 * mib), nullptr);
+    ASSERT_NE(block_at(memory, "small", 100), nullptr);
+    EXPECT_EQ(memory.used().allocated_bytes, 2 * mib + 128);
+    release(memory, "large", 2 * mib);
+    release(memory, "small", 100);
+    EXPECT_EQ(memory.used().allocated_bytes, 0U);
+  }
+}
+
+// Its names of changes go on where the last host of the number has ended.
+TEST_F(SharedFile, AHostThatComesAgainFreesWhatItHadAllocated) {
+  const std::string path = made();
+  const shared_file other(path, sharing::with_others);
+  for (int round = 0; round < 10; ++round) {
+    {
+      shared_file first(path, sharing::with_others);
+      ASSERT_NE(block_at(first, "block", 200), nullptr);
+    }
+    shared_file second(path, sharing::with_others);
+    EXPECT_EQ(second.host(), other.host() + 1);
+    release(second, "block", 200);
+    EXPECT_EQ(second.used().allocated_bytes, 0U);
+  }
+}
+
+TEST_F(SharedFile, AFullMemoryRefusesAndLosesNothing) {
+  const std::string path = made(mib, mib);
+  shared_file memory(path, sharing::with_others), other(path, sharing::with_others);
+  auto index = pod::shared_tree<shared_file>::open(memory);
+  auto same = pod::shared_tree<shared_file>::open(other);
+  std::uint64_t key = 0;
+  while (index.insert(key, key) == indexes::outcome::inserted) ++key;
+  EXPECT_GT(key, 5000U);
+  EXPECT_EQ(same.size(), key);
+  EXPECT_TRUE(same.check().ok());
+  EXPECT_EQ(other.used().allocated_bytes, same.stats().medium_bytes);
+  EXPECT_EQ(same.erase(7), indexes::outcome::erased);
+  EXPECT_EQ(index.insert(7, 7), indexes::outcome::inserted);
+}
+
+// ---- files ----
+
+TEST_F(SharedFile, AFileIsMadeWholeOrNotAtAll) {
+  const std::string path = made();
+  EXPECT_EQ(message_of([&] { pod::make_shared_file(path, 4 * mib, 4 * mib); }),
+            path + " exists; remove it, or take another name");
+  const std::string small = folder_.file("small");
+  EXPECT_NE(message_of([&] { pod::make_shared_file(small, 65536, 65536); }).find("is too small to be shared"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { pod::make_shared_file(small, 4 * mib, 65536); }).find("is too small to be shared"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { pod::make_shared_file(folder_.file("no/file"), mib, mib); }).find("cannot make"),
+            std::string::npos);
+  // Nothing is left of those.
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(path).parent_path()))
+    ++files;
+  EXPECT_EQ(files, 1U);
+}
+
+TEST_F(SharedFile, OtherAndDamagedFilesAreRefused) {
+  const auto refused = [&](const std::string& path) {
+    return message_of([&] { shared_file(path, sharing::with_others); });
+  };
+  EXPECT_NE(refused(folder_.file("none")).find("cannot open"), std::string::npos);
+  const std::string text = folder_.file("text");
+  std::ofstream(text) << "no memory";
+  EXPECT_NE(refused(text).find("is no memory of several hosts"), std::string::npos);
+  const std::string path = made();
+  EXPECT_NE(message_of([&] { stale_file(path, sharing::with_others); }).find("is not made for hosts with stale copies"),
+            std::string::npos);
+  for (std::size_t byte = 0; byte < 48; ++byte) {
+    const std::string damaged = folder_.file("damaged");
+    std::filesystem::copy_file(path, damaged, std::filesystem::copy_options::overwrite_existing);
+    std::fstream file(damaged, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(byte));
+    const int before = file.get();
+    file.seekp(static_cast<std::streamoff>(byte));
+    file.put(static_cast<char>(before ^ 4));
+    file.close();
+    EXPECT_NE(refused(damaged), "") << byte;
+  }
+  std::filesystem::resize_file(path, 3 * mib);
+  EXPECT_NE(refused(path).find("was cut short"), std::string::npos);
+}
+
+// ---- copies that are stale ----
+
+class StaleCopies : public SharedFile {
+ protected:
+  std::string made_stale(std::uint64_t coherent) {
+    const std::string path = folder_.file("stale");
+    pod::make_shared_file<pod::stale_lines>(path, mib / 2, coherent);
+    return path;
+  }
+};
+
+// Whether `second` sees 1 in a word of `first`, behind publish and refresh as told, in each of some tries.
+struct seen {
+  int always = 0, never = 0;
+};
+seen tries_of(const std::string& path, bool publishes, bool refreshes) {
+  seen result;
+  constexpr int tries = 50;
+  for (int i = 0; i < tries; ++i) {
+    stale_file first(path, sharing::with_others, std::uint64_t(i)),
+        second(path, sharing::with_others, std::uint64_t(i));
+    auto& here = *reinterpret_cast<word*>(block_at(first, "block", 64));
+    auto& there = *reinterpret_cast<word*>(block_at(second, "block", 64));
+    here.store(0);
+    media::publish(first, here);
+    media::refresh(second, there);
+    here.store(1);
+    if (publishes) media::publish(first, here);
+    if (refreshes) media::refresh(second, there);
+    ++(there.load() == 1 ? result.always : result.never);
+  }
+  return result;
+}
+
+TEST_F(StaleCopies, AStoreIsSeenBehindPublishAndRefreshAlone) {
+  for (const std::uint64_t coherent : {std::uint64_t{0}, mib / 4}) {
+    const std::string path = made_stale(coherent);
+    EXPECT_EQ(tries_of(path, true, true).never, 0);
+    EXPECT_GT(tries_of(path, true, false).never, 25);
+    EXPECT_GT(tries_of(path, false, true).never, 25);
+    std::filesystem::remove(path);
+  }
+}
+
+TEST_F(StaleCopies, AWriteBackTakesAllOfItsLine) {
+  const std::string path = made_stale(0);
+  int clobbered = 0;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    stale_file first(path, sharing::with_others, seed), second(path, sharing::with_others, seed + 1000);
+    auto* const here = reinterpret_cast<word*>(block_at(first, "block", 64));
+    auto* const there = reinterpret_cast<word*>(block_at(second, "block", 64));
+    for (int i = 0; i < 2; ++i) here[i].store(0);
+    media::publish(first, *reinterpret_cast<std::array<word, 8>*>(here));
+    media::refresh(second, *reinterpret_cast<std::array<word, 8>*>(there));
+    here[0].store(1);
+    there[1].store(2);
+    media::publish(first, here[0]);
+    media::publish(second, there[1]);
+    media::refresh(first, here[0]);
+    EXPECT_EQ(here[1].load(), 2U);
+    if (here[0].load() == 0) ++clobbered;
+  }
+  EXPECT_GT(clobbered, 25);
+}
+
+TEST_F(StaleCopies, WordsOfTheDeviceAreExchangedAroundTheCopies) {
+  for (const std::uint64_t coherent : {std::uint64_t{0}, mib / 4}) {
+    const std::string path = made_stale(coherent);
+    constexpr std::uint64_t rounds = 1000;
+    {
+      stale_file memory(path, sharing::with_others);
+      *reinterpret_cast<word*>(block_at(memory, "count", 64)) = 0;
+      media::publish(memory, *reinterpret_cast<word*>(block_at(memory, "count", 64)));
+    }
+    std::vector<child_process> hosts;
+    for (std::uint64_t h = 0; h < 3; ++h)
+      hosts.push_back(child_process::forked_for_its_parent([&, h] {
+        stale_file memory(path, sharing::with_others, h);
+        auto& count = *reinterpret_cast<word*>(block_at(memory, "count", 64));
+        for (std::uint64_t i = 0; i < rounds; ++i) {
+          std::uint64_t now = 0;
+          while (!media::device_compare_exchange(memory, count, now, now + 1)) {
+          }
+        }
+      }));
+    for (child_process& host : hosts) EXPECT_TRUE(host.wait().is_success());
+    stale_file memory(path, sharing::with_others);
+    auto& count = *reinterpret_cast<word*>(block_at(memory, "count", 64));
+    media::refresh(memory, count);
+    EXPECT_EQ(count.load(), 3 * rounds);
+    std::filesystem::remove(path);
+  }
+}
+
+}  // namespace
+}  // namespace pmlab::tests
