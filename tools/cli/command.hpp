@@ -98,6 +98,7 @@ class parsed_text_options {
 [[nodiscard]] command add_bench(CLI::App& program, const arguments& given);
 [[nodiscard]] command add_microbench(CLI::App& program, const arguments& given);
 [[nodiscard]] command add_calibrate(CLI::App& program, const arguments& given);
+[[nodiscard]] command add_pod(CLI::App& program);
 [[nodiscard]] command add_pool(CLI::App& program);
 [[nodiscard]] command add_stores(CLI::App& program, const arguments& given);
 [[nodiscard]] command add_verify(CLI::App& program, const arguments& given);

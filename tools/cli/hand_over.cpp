@@ -46,6 +46,7 @@ void start_program(char** /*values*/) {}
 std::vector<command> own_commands(CLI::App& program, const arguments& given) {
   std::vector<command> commands = {add_doctor(program)};
   for (command& c : add_python_commands(program, given)) commands.push_back(std::move(c));
+  commands.push_back(add_pod(program));
   commands.push_back(add_pool(program));
   commands.push_back(add_facts(program));
   commands.push_back(add_completion(program));
