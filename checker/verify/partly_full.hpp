@@ -40,6 +40,11 @@ class partly_full {
   void for_each_beside_writers(Function&& function) {
     table_.for_each_beside_writers(function);
   }
+  [[nodiscard]] static std::uint64_t hash_of(std::uint64_t key) noexcept { return indexes::cceh<Medium>::hash_of(key); }
+  template <class Right>
+  std::size_t mend_hashes(Right&& right) {
+    return table_.mend_hashes(right);
+  }
   [[nodiscard]] indexes::index_stats stats() const { return table_.stats(); }
   [[nodiscard]] indexes::check_report check() const { return table_.check(); }
 

@@ -35,7 +35,7 @@
 // A damaged page of keys costs no pair: its keys are read and changed as before. Walks pass over it, and report it
 // (kv_skipped), until `repair` has written it again. `stats` counts the searches that met damage, `check` names each.
 // A damaged word of the index costs its key, too, and so does one without its record in its place: opening writes it as
-// a lost one.
+// a lost one. A damaged name of a word costs nothing: opening finds the right one in the record.
 // A superblock with a damaged record is not used again before the next opening. An overwrite that is damaged in the
 // write buffer between a crash and the next opening counts as torn by the crash: its key has the value that the index
 // led to before. Where the device was closed, it is noticed; and a page of keys always, if a key needs it.
@@ -524,12 +524,15 @@ class kv_device {
       detail::kv_ssd::moments both(medium, flash, root_);
       const std::uint64_t number = both.next_number();
       core_.checks_words = how.has_checked_words();
+      if (how.has_checked_names()) core_.index.check_names();
       const std::uint64_t tail = recover(options.local_table, number);
       moment_ = both.enter(number, how.first_block());
       core_.checks_words = true;  // (E5)
+      core_.index.check_names();
       replay(core_, root_, medium).keep_tail(tail);
     } else {
       core_.checks_words = true;  // the memory is complete when the flash has this version
+      core_.index.check_names();
       rebuild_index(*rebuilt, options.local_table, how.first_block());
     }
   }
@@ -1134,7 +1137,9 @@ class kv_device {
   [[nodiscard]] std::uint64_t recover(bool keeps_tail, std::uint64_t number) {
     core_.last_sequence.store(number << sequence_bits, std::memory_order_release);
     replay overwrites(core_, root_, core_.medium);
-    const std::uint64_t tail = overwrites.run();
+    const std::uint64_t tail = overwrites.find();
+    mend_names(overwrites);
+    overwrites.run();
     core_.buffer.start(tail, keeps_tail);
     lose_older_pages(overwrites);
     std::vector<buffered> in_buffer;
@@ -1158,6 +1163,20 @@ class kv_device {
     core_.used_units.store(used, std::memory_order_release);
     lacks_superblock_.store(core_.flash.free_count() == 0, std::memory_order_release);
     return tail;
+  }
+
+  // Where a name of the index is damaged, the record of the slot has the right one; or a newer record in the write
+  // buffer, if a crash came before the index led to that.
+  void mend_names(const replay& overwrites) {
+    const lease through(core_.all_ports);
+    const std::size_t mended = core_.index.mend_names([&](place_word place, auto&& visit) {
+      overwrites.for_each_slot(visit);
+      const auto [record, is_whole] = core_.look(place, *through, false);
+      if (!is_whole) return;
+      const std::uint64_t base = parts::base_of(record.head().space, record.key());
+      for (std::uint64_t n = 0; n < detail::kv_ssd::slots; ++n) visit(base | n);
+    });
+    core_.counts.damaged.fetch_add(mended, std::memory_order_relaxed);
   }
 
   // A page of keys whose newest version is damaged in the write buffer looks like one whose newest version a crash has
@@ -1203,7 +1222,7 @@ class kv_device {
       core_.medium.copy(core_.buffer.at(line), zeros.data(), zeros.size());
     core_.medium.fence();
     replay empty(core_, root_, core_.medium);
-    const std::uint64_t tail = empty.run();
+    const std::uint64_t tail = empty.find();
     empty.keep_tail(tail);
     core_.buffer.start(tail, keeps_tail);
     core_.buffer.begin();

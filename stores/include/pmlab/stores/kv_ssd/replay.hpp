@@ -37,17 +37,25 @@ class replay {
  public:
   replay(Core& of, state& root, Medium& medium) : core_(of), root_(root), medium_(medium) {}
 
-  // Lets the index lead to the overwrites of the write buffer, durably; a crash repeats it. Returns the line with which
-  // the ring begins now: `keep_tail` follows, before the ring is written, and when the opening has begun. Reads no
-  // flash.
-  std::uint64_t run() {
+  // Finds the records of the write buffer. Returns the line with which the ring begins now: `keep_tail` follows, before
+  // the ring is written, and when the opening has begun. Reads no flash.
+  std::uint64_t find() {
     const std::uint64_t lines = core_.buffer.lines();
     const std::uint64_t tail = tail_of(lines);
     for (std::uint64_t line = 0; line < lines;) line += visit(line, tail);
-    for (const auto& [slot, last] : last_)
-      if (last.is_deferred) core_.index.replay(slot, last.place);
     // Behind all records so far: an opening without local tables kept no tail.
     return (std::max(tail, newest_) / lines + 2) * lines;
+  }
+
+  // Lets the index lead to the overwrites that were found, durably; a crash repeats it.
+  void run() {
+    for (const auto& [slot, last] : last_)
+      if (last.is_deferred) core_.index.replay(slot, last.place);
+  }
+  // Calls visit(slot) for each that has records in the write buffer.
+  template <class Visit>
+  void for_each_slot(Visit&& visit) const {
+    for (const auto& [slot, last] : last_) visit(slot);
   }
 
   // Behind `run`. Calls visit(record) for the newest record, in the write buffer, of each key that was added there and
