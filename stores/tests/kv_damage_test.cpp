@@ -1556,12 +1556,15 @@ TEST(KvFlippedBits, of_a_name_of_the_index_are_mended) {
               m.restore(left);
               *m.names_of(slot)[i] ^= std::uint64_t{1} << bit;
               store db = m.open();
-              ++(db.stats().damaged != 0 ? mended : harmless);
+              const bool is_mended = db.stats().damaged != 0;
+              ++(is_mended ? mended : harmless);
               for (const auto& [key, value] : right) ASSERT_EQ(text_of(db.get(key).value()), value) << key << where;
               stores::kv_skipped skipped;
               ASSERT_EQ(walk_over(db, skipped), keys_of(right)) << where;
               ASSERT_FALSE(skipped.any()) << where;
-              ASSERT_EQ(db.check().violations, std::vector<std::string>()) << where;
+              if (is_mended) {
+                ASSERT_EQ(db.check().violations, std::vector<std::string>()) << where;
+              }
               if (bit % 10 != 0) continue;
               ASSERT_EQ(db.erase_space(0), 0U) << where;
               ASSERT_EQ(db.stats().used_bytes, 0U) << where;
@@ -1573,8 +1576,8 @@ TEST(KvFlippedBits, of_a_name_of_the_index_are_mended) {
       }
 }
 
-// A word of the directory, which leads to the pages of a bucket, or the bucket that names it: a walk says that it has
-// passed over pages, and `repair` finds them again.
+// A word of the directory, which leads to the pages of a bucket: a walk reports that it has passed over pages, and
+// `repair` finds them again. The bucket that names it: opening finds the right name.
 TEST(KvFlippedBits, of_the_directory_of_pages_are_noticed_and_mended) {
   using directory = indexes::fast_fair<restartable_medium>;
   machine m;
@@ -1605,16 +1608,19 @@ TEST(KvFlippedBits, of_the_directory_of_pages_are_noticed_and_mended) {
     store db = m.open();
     for (const auto& [key, value] : right) ASSERT_TRUE(db.get(key)) << key << where;
     stores::kv_skipped skipped;
-    if (bit < 96) {
+    if (is_name) {
+      EXPECT_EQ(walk_over(db, skipped), keys_of(right)) << where;
+      EXPECT_FALSE(skipped.any()) << where;
+      EXPECT_EQ(db.check().violations, std::vector<std::string>()) << where;
+      EXPECT_GT(db.stats().damaged, 0U) << where;
+    } else {
       EXPECT_TRUE(walk_over(db, skipped).empty()) << where;
       EXPECT_EQ(skipped.pages, 1U) << where;
       EXPECT_FALSE(db.check().violations.empty()) << where;
-    }
-    if (!is_name) {
       EXPECT_THROW(static_cast<void>(db.put("key new", bytes_of("v"))), stores::kv_damaged) << where;
     }
     if (bit % 2 == 0) {
-      EXPECT_EQ(db.repair().buckets, 1U) << where;
+      EXPECT_EQ(db.repair().buckets, is_name ? 0U : 1U) << where;
       EXPECT_EQ(walk_over(db, skipped), keys_of(right)) << where;
       EXPECT_FALSE(skipped.any()) << where;
       EXPECT_EQ(db.put("key new", bytes_of("v")), kv_outcome::added) << where;
@@ -1629,8 +1635,9 @@ TEST(KvFlippedBits, of_the_directory_of_pages_are_noticed_and_mended) {
   }
 }
 
-// A name that a flipped bit changes in its place may be out of order, or twice.
-TEST(KvFlippedBits, of_a_name_in_the_directory_let_each_walk_end) {
+// A name that a flipped bit changes in its place may be out of order, or that of its neighbour: opening finds the right
+// one. Where a bound of a node hides pages, walks report it.
+TEST(KvFlippedBits, of_any_word_of_the_directory_hide_no_key) {
   machine m;
   content right;
   const auto prefixed = [](std::uint64_t n) { return "p" + std::to_string(10 + n) + "-key"; };
@@ -1641,31 +1648,56 @@ TEST(KvFlippedBits, of_a_name_in_the_directory_let_each_walk_end) {
       right[prefixed(n)] = "v";
     }
   }
-  const auto name_of = [&](std::uint64_t n) { return layout::bucket_of(0, prefixed(n)); };
+  using directory = indexes::fast_fair<restartable_medium>;
+  using node = indexes::detail::fast_fair::node;
   const moment closed = m.now();
-  for (const std::uint64_t n : {0U, 12U, 20U, 39U})
-    for (unsigned bit = 0; bit < 64; ++bit) {
-      const std::string where = "bucket " + std::to_string(n) + ", bit " + std::to_string(bit);
-      const std::uint64_t flipped = name_of(n) ^ std::uint64_t{1} << bit;
-      constexpr std::size_t begin = 4096;  // before it no address may be used
-      auto* const words = m.memory->resolve(media::pointer<std::uint64_t>(begin));
-      auto* const end = words + (memory_bytes - begin) / sizeof *words;
-      auto* const name = std::find(words, end, name_of(n));
-      ASSERT_NE(name, end);
-      *name = flipped;
-      store db = m.open();
-      stores::kv_skipped skipped;
-      const std::vector<std::string> found = walk_over(db, skipped);
-      EXPECT_LE(found.size(), right.size()) << where;
-      for (const std::string& key : found) EXPECT_TRUE(right.contains(key)) << key << ", " << where;
-      if (skipped.any()) {
-        EXPECT_THROW(static_cast<void>(db.list("", 1000)), stores::kv_damaged) << where;
+  const auto root = [&] {
+    const auto at = m.memory->named_root("kv_ssd:b", directory::layout_name, directory::layout_version).word;
+    return m.memory->resolve(media::pointer<node>(at->load()));
+  };
+  ASSERT_EQ(root()->level.load(), 1U);
+  const std::array<std::size_t, 3> nodes{root()->first_child.load().word(), root()->value_at(0),
+                                         m.memory->locate(root()).word()};
+  constexpr std::size_t words = sizeof(node) / sizeof(std::uint64_t);
+  std::uint64_t whole = 0, reported = 0, refused = 0, names = 0, mended = 0;
+  for (const std::size_t at : nodes)
+    for (std::size_t word = 0; word < words; ++word)
+      for (unsigned bit = 0; bit < 64; ++bit) {
+        const std::string where =
+            "node " + std::to_string(at) + ", word " + std::to_string(word) + ", bit " + std::to_string(bit);
+        node& n = *m.memory->resolve(media::pointer<node>(at));
+        const bool is_name =
+            n.level.load() == 0 && word >= 8 && word % 8 < 4 && !n.is_free((word - 8) / 8 * 4 + word % 8);
+        const bool is_bound = word == 0 || (n.level.load() != 0 && word >= 8 && word % 8 < 4);
+        if (!is_name && (!is_bound || (word + bit) % 3 != 0)) continue;
+        reinterpret_cast<std::uint64_t*>(&n)[word] ^= std::uint64_t{1} << bit;
+        stores::kv_skipped skipped;
+        std::vector<std::string> found;
+        const std::string refusal = message_of([&] {
+          store db = m.open();
+          for (const auto& [key, value] : right) ASSERT_TRUE(db.get(key)) << key << where;
+          found = walk_over(db, skipped);
+        });
+        if (::testing::Test::HasFatalFailure()) return;
+        ++(!refusal.empty() ? refused : skipped.any() ? reported : whole);
+        names += is_name ? 1 : 0;
+        mended += is_name && found == keys_of(right) && !skipped.any() ? 1 : 0;
+        ASSERT_TRUE(!refusal.empty() || skipped.any() || found == keys_of(right)) << where;
+        ASSERT_TRUE(!is_name || refusal.empty()) << where << refusal;
+        if (refusal.empty() && bit % 3 == 0) {
+          store db = m.open();
+          const std::string failure = message_of([&] {
+            db.repair();
+            db.erase_space(0);
+          });
+          for (const auto& [key, value] : right) ASSERT_TRUE(!failure.empty() || !db.get(key)) << key << where;
+          ASSERT_TRUE(!is_name || failure.empty()) << where << failure;
+        }
+        m.restore(closed);
       }
-      static_cast<void>(db.check());
-      static_cast<void>(db.repair());
-      if (HasFailure()) return;
-      m.restore(closed);
-    }
+  std::printf("directory: %lu whole, %lu reported, %lu refused; %lu of %lu names mended\n", whole, reported, refused,
+              mended, names);
+  EXPECT_EQ(mended, names);
 }
 
 // Versions 'a' to 'd' of eight keys, of two lines each, all in the write buffer or on flash; closed.

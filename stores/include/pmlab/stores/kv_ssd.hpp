@@ -326,11 +326,15 @@ class kv_device {
     std::vector<std::string> keys;
     std::uint64_t next = detail::kv_ssd::bucket_of(space, from);
     const std::uint64_t last = std::uint64_t{space} << 32 | 0xffffffff;
+    if (buckets_.lacks_pages()) {
+      if (skipped == nullptr) buckets_.throw_damaged(next);
+      ++skipped->pages;
+    }
     while (keys.size() < most) {
       std::array<indexes::entry, 1> bucket{};
       if (buckets_.scan(next, bucket) == 0 || bucket[0].key > last) break;
-      all_walks walk(core_, buckets_, space,
-                     {.mask = 0xffffffff, .pattern = static_cast<std::uint32_t>(bucket[0].key)});
+      all_walks walk(core_, buckets_, space, {.mask = 0xffffffff, .pattern = static_cast<std::uint32_t>(bucket[0].key)},
+                     true);
       const auto before = static_cast<std::ptrdiff_t>(keys.size());
       kv_skipped here;
       while (std::optional<std::string> key = walk.next(*through, &here))
@@ -906,12 +910,15 @@ class kv_device {
   // name of a word may be damaged, too: then it has no page, and its pages have no word. Returns how many there were.
   std::uint64_t mend_directory() {
     const std::vector<std::uint64_t> damaged = buckets_.damaged();
-    if (damaged.empty()) return 0;
+    if (damaged.empty() && !buckets_.lacks_pages()) return 0;
     std::map<std::uint64_t, std::optional<typename all_buckets::range>> found;
     for (const std::uint64_t bucket : damaged) found[bucket] = std::nullopt;
     const auto add = [&](std::uint64_t bucket, std::uint32_t page) {
       const auto at = found.find(bucket);
-      if (at == found.end() && buckets_.find(bucket)) return;
+      if (at == found.end()) {
+        const auto there = buckets_.find(bucket);
+        if (there && there->oldest <= page && page <= there->newest) return;
+      }
       auto& pages = at == found.end() ? found[bucket] : at->second;
       pages = pages ? typename all_buckets::range{std::min(pages->oldest, page), std::max(pages->newest, page)}
                     : typename all_buckets::range{page, page};
@@ -929,7 +936,20 @@ class kv_device {
         },
         ignore, true);
     for (const auto& [bucket, pages] : found) buckets_.mend(bucket, pages);
-    return damaged.size();
+    if (buckets_.lacks_pages()) buckets_.look_for(names_of_pages());
+    const auto with_pages = std::ranges::count_if(found, [](const auto& one) { return one.second.has_value(); });
+    return std::max<std::uint64_t>(damaged.size(), static_cast<std::uint64_t>(with_pages));
+  }
+  [[nodiscard]] typename all_buckets::page_names names_of_pages() {
+    typename all_buckets::page_names result;
+    core_.index.for_each_slot_beside_writers([&](std::uint64_t slot) {
+      if ((slot & detail::kv_ssd::bucket_bit) == 0) return;
+      const std::uint64_t base = detail::kv_ssd::base_of_slot(slot);
+      const std::shared_lock lock(core_.lock_of(detail::kv_ssd::bucket_space, base));
+      const std::optional<place_word> place = core_.index.place_of(slot);
+      if (place && core_.can_be(*place)) result.insert(base);
+    });
+    return result;
   }
   // Those that cannot be read, each with an empty list.
   [[nodiscard]] page_lists damaged_pages() {
@@ -1010,7 +1030,8 @@ class kv_device {
   }
   // Records may be on no page.
   [[nodiscard]] bool may_have_unlisted() const noexcept {
-    return (root_.notes.load(std::memory_order_acquire) & detail::kv_ssd::has_unlisted_records) != 0;
+    return (root_.notes.load(std::memory_order_acquire) & detail::kv_ssd::has_unlisted_records) != 0 ||
+           buckets_.lacks_pages();
   }
   // Visits the keys that only the pages `lost` list, or none. `listed`: damaged keys that others list.
   template <class Visit>
@@ -1144,8 +1165,11 @@ class kv_device {
     lose_older_pages(overwrites);
     std::vector<buffered> in_buffer;
     std::vector<std::uint64_t> lost;
+    typename all_buckets::page_names pages;
     std::uint64_t used = 0;
     core_.index.recover([&](std::uint64_t slot, place_word place) {
+      if ((slot & detail::kv_ssd::bucket_bit) != 0 && core_.can_be(place))
+        pages.insert(detail::kv_ssd::base_of_slot(slot));
       if (!core_.can_be(place)) {
         lost.push_back(slot);
       } else if (place.is_in_ring()) {
@@ -1157,7 +1181,8 @@ class kv_device {
     });
     used += adopt(in_buffer, lost);
     for (const std::uint64_t slot : lost) core_.lose(slot);
-    core_.counts.damaged.fetch_add(lost.size(), std::memory_order_relaxed);
+    const std::uint64_t mended = buckets_.mend_names(std::move(pages));
+    core_.counts.damaged.fetch_add(lost.size() + mended, std::memory_order_relaxed);
     core_.buffer.begin();
     core_.flash.begin();
     core_.used_units.store(used, std::memory_order_release);

@@ -28,6 +28,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -38,6 +39,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -80,6 +82,7 @@ class buckets {
     const std::scoped_lock lock(lock_of(bucket));
     const std::optional<range> there = find(bucket);
     if (there) return add_to(bucket, *there, key, room, through);
+    if (lacks_pages()) throw_damaged(bucket);  // it may have pages, which would be written over
     const range pages{1, 1};
     if (!set(bucket, pages)) return std::nullopt;  // (B1)
     // A bucket without a page takes space in the medium for nothing.
@@ -194,6 +197,9 @@ class buckets {
     const std::optional<std::uint64_t> w = directory_.find(bucket);
     if (!w) return std::nullopt;
     if (const page_range pages(*w); pages.is_whole(bucket)) return range{pages.oldest(), pages.newest()};
+    throw_damaged(bucket);
+  }
+  [[noreturn]] void throw_damaged(std::uint64_t bucket) const {
     throw kv_damaged("the directory of device " + core_.device.name() + " is damaged: pages of keys of key space " +
                          std::to_string(bucket >> 32) + " are not found",
                      "repair the device: the directory is written again");
@@ -201,14 +207,44 @@ class buckets {
   // Those whose word of the directory is damaged.
   [[nodiscard]] std::vector<std::uint64_t> damaged() {
     std::vector<std::uint64_t> found;
-    std::array<indexes::entry, 16> some;
-    for (std::uint64_t next = 0;;) {
-      const std::size_t count = scan(next, some);
-      for (const indexes::entry& e : std::span(some).first(count))
-        if (!page_range(e.value).is_whole(e.key)) found.push_back(e.key);
-      if (count < some.size() || !is_followed(some[count - 1].key, next)) return found;
-      next = some[count - 1].key + 1;
-    }
+    static_cast<void>(for_each_word([&](std::uint64_t bucket, page_range pages) {
+      if (!pages.is_whole(bucket)) found.push_back(bucket);
+    }));
+    return found;
+  }
+
+  // Hashes of the names of pages, as the index has them.
+  using page_names = std::unordered_set<std::uint64_t>;
+  // The directory does not lead to all pages, and nothing of it shows which are missing.
+  [[nodiscard]] bool lacks_pages() const noexcept { return lacks_pages_.load(std::memory_order_acquire); }
+  // `pages` has all that the index has. Where the directory leads to some of them no more, as a bit of the name of a
+  // bucket has flipped, it has the right name from now on, durably. Returns how many names these were. REQUIRES: no
+  // other operation.
+  std::uint64_t mend_names(page_names pages) {
+    const auto look = [&] {
+      directory_.mend_keys([&](std::uint64_t bucket, std::uint64_t w, bool is_entry) -> std::optional<std::uint64_t> {
+        if (is_entry) leave_out(bucket, page_range(w), pages);
+        return std::nullopt;
+      });
+      bool lacks = !pages.empty() || !directory_.check().ok();
+      // A search may go astray where a walk does not.
+      if (!lacks)
+        directory_.for_each([&](std::uint64_t bucket, std::uint64_t w) { lacks |= directory_.find(bucket) != w; });
+      lacks_pages_.store(lacks, std::memory_order_release);
+      return lacks;
+    };
+    if (!look()) return 0;
+    const std::uint64_t mended = directory_.mend_keys(
+        [&](std::uint64_t bucket, std::uint64_t w, bool) { return name_of(bucket, page_range(w), pages); });
+    if (mended != 0) look();
+    return mended;
+  }
+  // Beside other operations: looks whether the directory leads to all of `pages` now.
+  void look_for(page_names pages) {
+    const bool is_ascending = for_each_word([&](std::uint64_t bucket, page_range w) {
+      if (directory_.find(bucket) == w.word()) leave_out(bucket, w, pages);
+    });
+    lacks_pages_.store(!is_ascending || !pages.empty(), std::memory_order_release);
   }
   // A walk that was at `from` goes on behind `bucket`. A damaged name may be any number: no walk turns back.
   [[nodiscard]] static bool is_followed(std::uint64_t bucket, std::uint64_t from) noexcept {
@@ -276,6 +312,7 @@ class buckets {
     indexes::check_report report = directory_.check();
     for (const std::uint64_t bucket : damaged())
       report.add("the word of bucket " + std::to_string(bucket) + " in the directory is damaged");
+    if (lacks_pages()) report.add("the directory is damaged: it does not lead to all pages of keys");
     return report;
   }
 
@@ -283,6 +320,48 @@ class buckets {
   static constexpr std::size_t locks = 64;
   static constexpr std::uint32_t most_names = 8;  // tries of a new page
   enum class written : std::uint8_t { yes, no_slot, no_room };
+
+  // Calls visit(bucket, word) for each bucket. False: their names do not ascend.
+  template <class Visit>
+  [[nodiscard]] bool for_each_word(Visit&& visit) {
+    bool is_ascending = true;
+    std::array<indexes::entry, 16> some;
+    for (std::uint64_t next = 0;;) {
+      const std::uint64_t from = next;
+      const std::size_t count = scan(from, some);
+      for (const indexes::entry& e : std::span(some).first(count)) {
+        visit(e.key, page_range(e.value));
+        if (e.key < next)
+          is_ascending = false;
+        else
+          next = e.key + 1;
+      }
+      if (count < some.size() || next <= from) return is_ascending;
+    }
+  }
+  // The directory leads to the pages of this word.
+  static void leave_out(std::uint64_t bucket, page_range w, page_names& pages) {
+    // More pages than that are those of a damaged word of a release before.
+    if (!w.is_whole(bucket) || w.newest() - w.oldest() > std::uint32_t{1} << 24) return;
+    for (std::uint64_t page = w.oldest(); page <= w.newest() && !pages.empty(); ++page)
+      pages.erase(hash_of_page(bucket, static_cast<std::uint32_t>(page)));
+  }
+  [[nodiscard]] static std::uint64_t hash_of_page(std::uint64_t bucket, std::uint32_t page) noexcept {
+    const std::array<char, name_bytes> name = name_of_page(bucket, page);
+    return parts::base_of(bucket_space, {name.data(), name.size()});
+  }
+  // The bucket that a word of the directory is of, if a bit of its name has flipped, and if it has one of `pages`.
+  [[nodiscard]] static std::optional<std::uint64_t> name_of(std::uint64_t damaged, page_range w,
+                                                            const page_names& pages) {
+    if (w.is_whole(damaged)) return std::nullopt;
+    for (unsigned bit = 0; bit < 64; ++bit) {
+      const std::uint64_t bucket = damaged ^ std::uint64_t{1} << bit;
+      if (w.is_whole(bucket) &&
+          (pages.contains(hash_of_page(bucket, w.oldest())) || pages.contains(hash_of_page(bucket, w.newest()))))
+        return bucket;
+    }
+    return std::nullopt;
+  }
 
   [[nodiscard]] std::mutex& lock_of(std::uint64_t bucket) noexcept { return mutexes_[mix_bits(bucket) % locks]; }
   [[nodiscard]] static std::size_t page_bytes(std::size_t content) noexcept {
@@ -419,6 +498,7 @@ class buckets {
   parts& core_;
   all_pairs pairs_;
   indexes::fast_fair<Medium> directory_;
+  std::atomic<bool> lacks_pages_{false};  // since the device was opened
   std::array<std::mutex, locks> mutexes_;
 };
 
