@@ -1392,6 +1392,58 @@ TEST(KvDamage, of_a_page_in_the_write_buffer_behind_a_crash_hides_no_key) {
   EXPECT_GT(harmless, 20U);
 }
 
+// The same of a key that was there before: `repair` has listed it again, or a put that met its damaged record.
+TEST(KvDamage, of_a_page_that_lists_a_key_again_behind_a_crash_hides_it_not) {
+  for (const bool by_repair : {true, false}) {
+    machine m;
+    content right;
+    moment crashed;
+    {
+      store db = m.open();
+      for (std::uint64_t n = 0; n < 8; ++n) {
+        right[key_of(n)] = std::string(600, 'v');
+        db.put(key_of(n), bytes_of(right[key_of(n)]));
+      }
+      ASSERT_TRUE(db.empty_buffer());
+      // The page and the record cannot be read, and the page is written again without the key.
+      const auto fail = [&](std::size_t byte) {
+        m.on.inject(
+            {.times = ~std::uint64_t{0}, .what = blocks::operation::read, .first = byte / 512, .end = byte / 512 + 1});
+      };
+      fail(attack::newest_page(m));
+      for (std::size_t at = 512; at + sizeof(layout::record_head) < m.flash_bytes().size(); at += small.unit_bytes)
+        if (const layout::record_view record(m.flash_bytes().subspan(at));
+            record.has_whole_head(m.root().identity[0]) && record.key() == key_of(3))
+          fail(at);
+      const stores::kv_repaired repaired = db.repair();
+      EXPECT_EQ(repaired.pages, 1U);
+      EXPECT_GT(repaired.damaged, 0U);
+      if (by_repair) m.on.stop();
+      ASSERT_TRUE(db.empty_buffer());
+      if (by_repair)
+        EXPECT_GT(db.repair().relisted, 0U);
+      else
+        EXPECT_EQ(db.put(key_of(3), bytes_of(right[key_of(3)] = "new")), kv_outcome::replaced);
+      m.on.stop();
+      crashed = m.now();
+    }
+    m.restore(crashed);
+    auto pages = m.records([](const layout::record_view& r) { return r.head().space == layout::bucket_space; });
+    ASSERT_FALSE(pages.empty());
+    std::ranges::sort(pages, {}, [](const std::byte* at) { return layout::record_view({at, 512}).head().sequence; });
+    pages.back()[sizeof(layout::record_head) + 20] ^= std::byte{1};
+    store db = m.open();
+    stores::kv_skipped skipped;
+    EXPECT_LT(walk_over(db, skipped).size(), right.size());
+    EXPECT_EQ(skipped.pages, 1U);
+    EXPECT_EQ(db.repair().pages, 1U);
+    static_cast<void>(db.repair());
+    EXPECT_EQ(walk_over(db, skipped), keys_of(right));
+    EXPECT_FALSE(skipped.any());
+    EXPECT_EQ(text_of(db.get(key_of(3)).value()), right[key_of(3)]);
+  }
+}
+
 // The index leads to a page on flash, which lists no key that was added since. The newest version of the page is in the
 // write buffer; the versions between, and the records of these keys, have left it.
 TEST(KvDamage, of_a_page_whose_versions_have_left_the_write_buffer_hides_no_key) {

@@ -693,6 +693,7 @@ class kv_device {
         is_done = true;
       } else if ((added = buckets_.add(d.space, d.key, room.lines[1], through))) {
         d.page = *added;
+        d.is_on_new_page = true;
         is_done = true;
       }
       if (is_done) is_done = pairs_.put(before, d, room.lines[0]);  // (B3) in buckets.hpp
@@ -977,6 +978,7 @@ class kv_device {
     const std::optional<std::uint32_t> page = buckets_.add(d.space, d.key, room.lines[1], through);
     if (!page) return false;
     d.page = *page;
+    d.is_on_new_page = true;
     if (pairs_.put(before, d, room.lines[0])) return true;
     buckets_.take_back(d.space, d.key, *page, through);
     return false;

@@ -51,8 +51,9 @@ static_assert(sizeof(record_head) == 48 && std::is_trivially_copyable_v<record_h
 
 // In `notes`. Records of releases without local tables have none: their slot and lap are not set.
 enum record_note : std::uint8_t {
-  has_lap = 1,      // slot and lap are set
-  is_deferred = 2,  // an overwrite that the index does not lead to yet: the record itself is the commit
+  has_lap = 1,         // slot and lap are set
+  is_deferred = 2,     // an overwrite that the index does not lead to yet: the record itself is the commit
+  is_on_new_page = 4,  // its page lists the key since the record before
 };
 
 [[nodiscard]] constexpr std::size_t record_bytes(std::size_t key_bytes, std::size_t value_bytes) noexcept {

@@ -91,7 +91,7 @@ class replay {
     std::uint64_t sequence = 0;
     place_word place{};
     bool is_deferred = false;
-    bool was_added = false;  // this version, or one before it, was not deferred
+    bool was_added = false;  // a page lists the key since this version, or one before it
   };
 
   [[nodiscard]] record_view record_at(const version& v) const noexcept {
@@ -124,7 +124,7 @@ class replay {
     const std::uint64_t slot = Core::base_of(head.space, record.key()) | head.slot;
     version& last = last_[slot];
     const bool defers = (head.notes & is_deferred) != 0;
-    const bool was_added = last.was_added || !defers;
+    const bool was_added = last.was_added || !defers || (head.notes & is_on_new_page) != 0;
     if (last.place.word() == 0 || position > last.position)
       last = {position, head.sequence, core_.in_ring(line, core_.sizes.units_for(bytes), head.sequence), defers};
     last.was_added = was_added;
