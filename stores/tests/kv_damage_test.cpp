@@ -2151,6 +2151,43 @@ TEST(KvFailures, that_end_while_a_key_space_is_deleted_leave_no_key) {
   EXPECT_GT(passed_over, 40U);
 }
 
+// Pages of another key space fail, too: a record that does not name its key may be of that one, and stays. When it can
+// be read, another call deletes it, and `repair` lists it.
+TEST(KvFailures, of_another_key_space_leave_a_key_to_the_next_call) {
+  for (const bool is_repaired : {false, true}) {
+    machine m;
+    store db = m.open();
+    for (const std::uint8_t space : {std::uint8_t{0}, std::uint8_t{1}})
+      for (std::uint64_t n = 0; n < keys; ++n) db.put(key_of(n), bytes_of(std::string(600, 'v')), {}, space);
+    ASSERT_TRUE(db.empty_buffer());
+    const std::span<std::byte> all = m.flash_bytes().subspan(512);
+    for (std::size_t at = 0; at + sizeof(layout::record_head) < all.size(); at += small.unit_bytes) {
+      const layout::record_view record(all.subspan(at));
+      if (!record.has_whole_head(m.root().identity[0])) continue;
+      if (record.head().space == layout::bucket_space || (record.head().space == 0 && record.key() == key_of(7)))
+        m.on.inject(
+            {.times = ~std::uint64_t{0}, .what = blocks::operation::read, .first = 1 + at / 512, .end = 2 + at / 512});
+    }
+    EXPECT_GT(db.erase_space(0), 0U);
+    m.on.stop();
+    EXPECT_TRUE(db.get(key_of(7)));
+    if (is_repaired) {
+      static_cast<void>(db.repair());
+      stores::kv_skipped skipped;
+      EXPECT_EQ(walk_over(db, skipped).size(), 1U);
+      EXPECT_FALSE(skipped.any());
+    }
+    static_cast<void>(db.erase_space(0));
+    for (std::uint64_t n = 0; n < keys; ++n) {
+      EXPECT_FALSE(db.get(key_of(n))) << n;
+      EXPECT_TRUE(db.get(key_of(n), 1)) << n;
+    }
+    db.erase_space(1);
+    EXPECT_EQ(db.stats().used_bytes, 0U);
+    EXPECT_EQ(db.check().violations, std::vector<std::string>());
+  }
+}
+
 // A record and its page that cannot be read for a while, in which `repair` writes the page again, without the key. The
 // pair is there when the drive is well: it goes with its key space, and another repair lists it.
 TEST(KvFailures, beside_a_repair_hide_no_pair_for_ever) {

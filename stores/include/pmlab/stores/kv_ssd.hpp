@@ -407,6 +407,8 @@ class kv_device {
     if (failure) std::rethrow_exception(failure);
     if (!all.may_be_of_others)
       for (const std::uint64_t slot : all.unnamed) erase_unnamed(slot, space);
+    else if (all.were_unread)
+      note_unlisted();  // before their pages go: another call, or `repair`, meets those that can be read then
     const lease through(core_.all_ports);
     const std::uint64_t last = std::uint64_t{space} << 32 | 0xffffffff;
     std::array<indexes::entry, 1> bucket{};
@@ -440,10 +442,7 @@ class kv_device {
             unlisted.emplace_back(head.space, key);
         },
         [&](std::uint64_t, place_word, const record_view&) { ++result.damaged; });
-    if (!lost.empty() && result.damaged != 0) {
-      root_.notes.fetch_or(detail::kv_ssd::has_unlisted_records, std::memory_order_acq_rel);
-      media::persist(core_.medium, root_.notes);  // before a page is without a record that it has listed
-    }
+    if (!lost.empty() && result.damaged != 0) note_unlisted();  // before a page is without a record that it has listed
     for (const auto& [page, keys] : lost) {
       reservation room(core_.buffer);
       if (!reserve(room, {buckets_.most_lines()})) {
@@ -1010,6 +1009,7 @@ class kv_device {
     kv_damage found{};
     std::vector<std::uint64_t> unnamed{};  // slots of the records without a name
     bool may_be_of_others = false;         // pages of other prefixes are damaged, or were
+    bool were_unread = false;              // records that the flash could not read, and may read later
   };
   // As for_each_key_there.
   template <class Visit>
@@ -1035,6 +1035,10 @@ class kv_device {
     return (root_.notes.load(std::memory_order_acquire) & detail::kv_ssd::has_unlisted_records) != 0 ||
            buckets_.lacks_pages();
   }
+  void note_unlisted() {
+    root_.notes.fetch_or(detail::kv_ssd::has_unlisted_records, std::memory_order_acq_rel);
+    media::persist(core_.medium, root_.notes);
+  }
   // Visits the keys that only the pages `lost` list, or none. `listed`: damaged keys that others list.
   template <class Visit>
   void visit_unlisted(kv_prefix prefix, std::uint8_t space, const std::vector<std::string>& listed,
@@ -1058,6 +1062,7 @@ class kv_device {
         },
         [&](std::uint64_t slot, place_word place, const record_view& record) {
           const std::uint64_t base = detail::kv_ssd::base_of_slot(slot);
+          all.were_unread |= core_.can_be(place) && !record.may_have_key();
           // A key of the right hash has no flipped bit.
           if (!all_pairs::has_readable_key(record, base))
             unnamed[base].emplace_back(slot, place);
