@@ -35,10 +35,10 @@ foreach(package pmlab pmlab-pmem pmlab-jemalloc pmlab-uring)
           COMPONENT headers)
 endforeach()
 
-# The libraries for PiBench. docs/pibench.md
+# The libraries for PiBench: those that have been built. docs/pibench.md
 get_property(libraries GLOBAL PROPERTY PMLAB_PIBENCH_LIBRARIES)
 if(libraries)
-  install(TARGETS ${libraries} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT pibench)
+  install(TARGETS ${libraries} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT pibench OPTIONAL)
 endif()
 
 # The SNIA Key Value Storage API. docs/kv-ssd.md

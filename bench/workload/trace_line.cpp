@@ -21,11 +21,11 @@ constexpr std::array keywords = {keyword{"READ", operation_kind::read}, keyword{
                                  keyword{"DELETE", operation_kind::erase}};
 
 // Removes the keyword at the front of `rest`. Nothing: the line has none, or something else than a blank behind it.
-std::optional<operation_kind> take_keyword(std::string_view& rest, std::string_view blanks) noexcept {
+std::optional<operation_kind> take_keyword(std::string_view& rest, std::string_view ends) noexcept {
   for (const keyword& k : keywords) {
     if (!rest.starts_with(k.text)) continue;
     const std::string_view behind = rest.substr(k.text.size());
-    if (behind.empty() || blanks.find(behind.front()) == std::string_view::npos) return std::nullopt;
+    if (behind.empty() || ends.find(behind.front()) == std::string_view::npos) return std::nullopt;
     rest = behind;
     return k.kind;
   }

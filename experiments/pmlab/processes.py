@@ -121,11 +121,13 @@ class Child:
                 except (OSError, subprocess.SubprocessError) as problem:
                     reason = getattr(problem, "strerror", None) or problem
                     raise Failure(f"cannot run {self.words[0]}: {reason}", "check that it is installed") from None
+                self.pid = self._process.pid
+                self._ended = _pidfd_of(self.pid)
+                came_before = _first_signal
+                # Last: the signal that waits goes to each of these.
                 _children.add(self)
-        self.pid = self._process.pid
-        self._ended = _pidfd_of(self.pid)
-        if _first_signal:
-            _tell(self, _first_signal)
+        if came_before:
+            _tell(self, came_before)
 
     @property
     def stream(self):

@@ -17,7 +17,7 @@
 #include "support/operations.hpp"
 #include "support/settings.hpp"
 
-namespace pmlab::tests {
+namespace pmlab::tests::durable_test {
 namespace {
 
 using indexes::outcome;
@@ -153,4 +153,4 @@ TYPED_TEST(reopened_in_one_process, the_medium_keeps_the_index) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::durable_test

@@ -20,7 +20,7 @@
 #include "support/operations.hpp"
 #include "support/settings.hpp"
 
-namespace pmlab::tests {
+namespace pmlab::tests::full_medium_test {
 namespace {
 
 using indexes::outcome;
@@ -204,4 +204,4 @@ TYPED_TEST(full_medium_of_many_threads, C13_threads_fill_it_and_lose_nothing) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::full_medium_test

@@ -18,7 +18,7 @@
 #include "support/operations.hpp"
 #include "support/settings.hpp"
 
-namespace pmlab::tests {
+namespace pmlab::tests::load_test {
 namespace {
 
 using indexes::entry;
@@ -180,4 +180,4 @@ TYPED_TEST(load_concurrent, parts_from_many_threads_beside_readers_and_writers) 
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::load_test

@@ -14,7 +14,7 @@
 #include "support/operations.hpp"
 #include "support/settings.hpp"
 
-namespace pmlab::tests {
+namespace pmlab::tests::ordered_test {
 namespace {
 
 using indexes::outcome;
@@ -144,4 +144,4 @@ TYPED_TEST(ordered, ranges_include_both_ends) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::ordered_test

@@ -15,7 +15,7 @@
 #include "support/operations.hpp"
 #include "support/settings.hpp"
 
-namespace pmlab::tests {
+namespace pmlab::tests::point_test {
 namespace {
 
 using indexes::outcome;
@@ -210,4 +210,4 @@ TYPED_TEST(point, stats_describe_what_is_there) {
 }
 
 }  // namespace
-}  // namespace pmlab::tests
+}  // namespace pmlab::tests::point_test

@@ -94,6 +94,23 @@ class Processes(unittest.TestCase):
                     time.sleep(0.02)
                 self.assertEqual([n for n in below if lives(n)], [])
 
+    def test_a_signal_while_a_child_is_being_started_reaches_it_once(self):
+        start = subprocess.Popen
+
+        def start_and_signal(*arguments, **options):
+            child = start(*arguments, **options)
+            os.kill(os.getpid(), signal.SIGTERM)
+            return child
+        told = []
+        with processes.signals(), \
+                unittest.mock.patch.object(subprocess, "Popen", start_and_signal), \
+                unittest.mock.patch.object(processes, "_tell", lambda child, number: told.append((child.pid, number))):
+            child = processes.Child(["sleep", "60"])
+        self.assertEqual(told, [(child.pid, signal.SIGTERM)])
+        os.killpg(child.pid, signal.SIGTERM)
+        with self.assertRaises(Interrupted):
+            child.wait()
+
     def test_a_killed_parent_takes_its_child_with_it(self):
         with tempfile.TemporaryDirectory() as folder:
             running, (child, grandchild) = self.parent(folder)

@@ -51,6 +51,13 @@ class TimeLeftTest(unittest.TestCase):
         with self.assertRaisesRegex(Failure, "--records 'many' is not a number"):
             count_of("many", "--records")
 
+    def test_each_repeat_in_simulated_time_loads_for_itself(self):
+        def seconds(medium, *words):
+            return guess(cell("a", medium, *words)) - 0.4
+        self.assertAlmostEqual(seconds("simulated:aep", "--repeat", "3"), 3 * seconds("simulated:aep"))
+        # Elsewhere the repeats share one load: 100k records, and three times 100k reads.
+        self.assertAlmostEqual(seconds("dram", "--repeat", "3"), 2 * seconds("dram"))
+
     def test_a_run_of_key_value_stores_is_guessed_by_its_keys_and_operations(self):
         def seconds(*words):
             return guess(Cell("e", "kv", {}, ["stores", "pairs", "--records", "1M", *words])) - 0.4

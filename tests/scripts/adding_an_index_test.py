@@ -1,6 +1,6 @@
 """docs/adding-an-index.md, followed step by step with a copy of the source that has no null index.
 
-usage: adding_an_index_test.py PMLAB_SIMULATED [unittest arguments]
+usage: adding_an_index_test.py PMLAB_SIMULATED files|build
 """
 import json
 import os
@@ -92,34 +92,8 @@ class AddingAnIndex(unittest.TestCase):
         return {str(path.relative_to(self.source)): path.read_bytes() for path in self.source.rglob("*")
                 if path.is_file()}
 
-    def test_the_page(self):
-        # 1 and 2: the program has it, here the one for the simulated machine, which loads its indexes when it starts.
-        self.header(NAME).write_text(block_after("", "## 1. The header"))
-        self.add(block_after("", "## 2. The entry"))
-        self.configure()
-        self.build(f"pmlab_simulated_{NAME}")
-        program = pathlib.Path(shutil.copytree(os.path.dirname(PROGRAM), self.folder / "build" / "bin",
-                                               dirs_exist_ok=True)) / os.path.basename(PROGRAM)
-        shown = self.run_in(program, "bench", "--index", NAME, "--medium", "simulated:dram", "--records", "1k",
-                            "--operations", "1k", "--json", "results.json")
-        self.assertIn(NAME, shown)
-        results = json.loads((self.folder / "results.json").read_text())["results"]
-        self.assertEqual({r["index"] for r in results}, {NAME})
 
-        # 3: the tests have it, and an index that keeps nothing fails them. (Alone, to build less.)
-        self.offered.write_text(self.offered.read_text().replace(', "verified": false', ""))
-        self.configure()
-        one = f"Each<indexes::{NAME}>"
-        self.assertIn(one, self.built("tests/support/generated/offered_indexes.hpp"))
-        template = self.source / "tests" / "support" / "offered_indexes.hpp.in"
-        template.write_text(template.read_text().replace("@offered@", one))
-        self.configure()
-        self.build("test_indexes_durable")
-        said = self.run_in(self.folder / "build" / "indexes" / "tests" / "test_indexes_durable",
-                           f"--gtest_filter=*/{NAME}_on_pmem.*A3*", fails=True)
-        self.assertIn("FAILED", said)
-        self.assertIn("1 FAILED TEST", said)
-
+class Files(AddingAnIndex):
     def test_the_files_of_the_page_are_enough(self):
         """An index that keeps its entries, as far as a configured build tells: programs, shared tests, verification,
         experiments and report have it, and no file but those of the page was touched."""
@@ -192,6 +166,36 @@ class AddingAnIndex(unittest.TestCase):
                 self.assertEqual("four_words.hpp" in includes(header, set()), index.get("loads_vectors", False))
 
 
+class Build(AddingAnIndex):
+    def test_the_page(self):
+        # 1 and 2: the program has it, here the one for the simulated machine, which loads its indexes when it starts.
+        self.header(NAME).write_text(block_after("", "## 1. The header"))
+        self.add(block_after("", "## 2. The entry"))
+        self.configure()
+        self.build(f"pmlab_simulated_{NAME}")
+        program = pathlib.Path(shutil.copytree(os.path.dirname(PROGRAM), self.folder / "build" / "bin",
+                                               dirs_exist_ok=True)) / os.path.basename(PROGRAM)
+        shown = self.run_in(program, "bench", "--index", NAME, "--medium", "simulated:dram", "--records", "1k",
+                            "--operations", "1k", "--json", "results.json")
+        self.assertIn(NAME, shown)
+        results = json.loads((self.folder / "results.json").read_text())["results"]
+        self.assertEqual({r["index"] for r in results}, {NAME})
+
+        # 3: the tests have it, and an index that keeps nothing fails them. (Alone, to build less.)
+        self.offered.write_text(self.offered.read_text().replace(', "verified": false', ""))
+        self.configure()
+        one = f"Each<indexes::{NAME}>"
+        self.assertIn(one, self.built("tests/support/generated/offered_indexes.hpp"))
+        template = self.source / "tests" / "support" / "offered_indexes.hpp.in"
+        template.write_text(template.read_text().replace("@offered@", one))
+        self.configure()
+        self.build("test_indexes_durable")
+        said = self.run_in(self.folder / "build" / "indexes" / "tests" / "test_indexes_durable",
+                           f"--gtest_filter=*/{NAME}_on_pmem.*A3*", fails=True)
+        self.assertIn("FAILED", said)
+        self.assertIn("1 FAILED TEST", said)
+
+
 if __name__ == "__main__":
-    PROGRAM = sys.argv.pop(1)
-    unittest.main(verbosity=2)
+    PROGRAM, PART = sys.argv[1:3]
+    unittest.main(argv=[sys.argv[0], PART.title()], verbosity=2)

@@ -108,9 +108,14 @@ class CheckLayers(PlantedTree):
 
     def test_header_that_does_not_compile_alone(self):
         self.plant("base/include/pmlab/base/bad.hpp", "#pragma once\ninline std::string text;\n")
+        self.plant("base/include/pmlab/base/detail/bad.hpp", "#pragma once\ninline std::string text;\n")
         self.assert_clean(self.run_script("check_layers"))
+        public = self.run_script("check_layers", "--compile", "public")
+        self.assert_found(public, "base/include/pmlab/base/bad.hpp: does not compile alone")
+        self.assertNotIn("detail/bad.hpp", public.stdout)
         self.assert_found(self.run_script("check_layers", "--compile", "library"),
-                          "base/include/pmlab/base/bad.hpp: does not compile alone")
+                          "base/include/pmlab/base/bad.hpp: does not compile alone",
+                          "base/include/pmlab/base/detail/bad.hpp: does not compile alone")
 
     def test_headers_compile_alone(self):
         self.assert_clean(self.run_script("check_layers", "--compile", "library"))

@@ -20,8 +20,8 @@ namespace {
 std::byte* published_block(bench::chosen_medium& medium, std::size_t bytes) {
   const media::root root = medium.named_root("block", "test", 1);
   bench::chosen_medium::publication change(medium);
-  void* const block = change.allocate(bytes, media::cache_line_bytes);
-  change.store(*root.word, medium.locate(static_cast<std::byte*>(block)).word());
+  void* const published = change.allocate(bytes, media::cache_line_bytes);
+  change.store(*root.word, medium.locate(static_cast<std::byte*>(published)).word());
   change.commit();
   return medium.resolve(media::pointer<std::byte>(root.word->load()));
 }
@@ -30,9 +30,9 @@ TEST(SetupMedium, DramIsNotDurableAndCountsNothing) {
   const auto medium = make_medium(pair_setup{});
   EXPECT_EQ(medium->name(), "dram");
   EXPECT_FALSE(medium->is_durable());
-  std::byte* const block = published_block(*medium, 4096);
+  std::byte* const published = published_block(*medium, 4096);
   EXPECT_GE(medium->used().allocated_bytes, 4096U);
-  medium->flush(block, 4096);
+  medium->flush(published, 4096);
   medium->fence();
   EXPECT_FALSE(medium->accesses().has_value());
   EXPECT_FALSE(medium->emulation().has_value());
@@ -41,15 +41,15 @@ TEST(SetupMedium, DramIsNotDurableAndCountsNothing) {
 
 TEST(SetupMedium, ACountedMediumHearsOfEachAccess) {
   const auto medium = make_medium(pair_setup{.medium = bench::parse_medium("counted:dram")});
-  std::byte* const block = published_block(*medium, 4096);
+  std::byte* const published = published_block(*medium, 4096);
   medium->reset_accesses();
   medium->begin_operation();
-  medium->annotate_read(block, 3 * media::cache_line_bytes);
-  medium->prefetch(block + 1024, 1);
-  medium->flush(block, 2 * media::cache_line_bytes);
+  medium->annotate_read(published, 3 * media::cache_line_bytes);
+  medium->prefetch(published + 1024, 1);
+  medium->flush(published, 2 * media::cache_line_bytes);
   medium->fence();
   alignas(media::cache_line_bytes) const std::array<std::byte, 4 * media::cache_line_bytes> source{};
-  medium->copy(block + 2048, source.data(), source.size());
+  medium->copy(published + 2048, source.data(), source.size());
   medium->fence();
   medium->end_operation();
   const auto sums = medium->accesses();
@@ -69,8 +69,8 @@ TEST(SetupMedium, APoolIsDurableHasABoundAndGoesWithItsFile) {
     const auto medium = make_medium(setup);
     EXPECT_TRUE(medium->is_durable());
     EXPECT_EQ(medium->pointer_bound(), setup.medium_bytes);
-    const std::byte* const block = published_block(*medium, 4096);
-    EXPECT_LT(medium->locate(block).word(), setup.medium_bytes);
+    const std::byte* const published = published_block(*medium, 4096);
+    EXPECT_LT(medium->locate(published).word(), setup.medium_bytes);
     ASSERT_EQ(medium->roots().size(), 1U);
     EXPECT_FALSE(medium->accesses().has_value());
     EXPECT_TRUE(std::filesystem::exists(path));

@@ -1,8 +1,9 @@
-"""hosts_test.py PROGRAM MUTATED.so DATA.toml TREE UNSHARED.so STALE: `pmlab verify --hosts`.
+"""hosts_test.py PROGRAM MUTATED.so DATA.toml TREE UNSHARED.so STALE CLASS: `pmlab verify --hosts`.
 
 DATA has the mutations of an index for several hosts, TREE its source with all of them planted; UNSHARED is an index for
 one host. STALE: the modes, with commas in between, in which loads of the index are stale without harm. Where the locks
-are coherent, one that loads under a lock alone has none.
+are coherent, one that loads under a lock alone has none. CLASS: the class of tests below that runs. The searches take
+minutes; that each mutation is seen at all is tested by its recorded round, too (mutation_test.py).
 """
 import os
 import pathlib
@@ -15,8 +16,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "mut
 import plant  # noqa: E402
 from verifier import Verifier  # noqa: E402
 
-PROGRAM, SUBJECT, DATA, TREE, UNSHARED, STALE = sys.argv[1:7]
+PROGRAM, SUBJECT, DATA, TREE, UNSHARED, STALE, CLASS = sys.argv[1:8]
 MODES = ("full", "partial", "none")
+# A clean run in one mode: shared_dash has some 20 rounds a second. A death in a hundred loses a store.
+ROUNDS, DEADLY_ROUNDS, CRASHED_ROUNDS = 40, 100, 8
 LONGEST_SECONDS = 10  # processor time in which each defect is found; the ten million accesses of a livelock take half
 
 
@@ -29,13 +32,13 @@ def reached_mutations():
     return [(number, mutation) for number, mutation in plant.mutations_in(DATA) if "waits_for" not in mutation]
 
 
-class Hosts(unittest.TestCase):
-    reports = {}  # by number of the mutation: found
-
+class HostsTest(unittest.TestCase):
     def setUp(self):
         self.verifier = Verifier(self, PROGRAM, SUBJECT)
         self.verifier.choose(0)
 
+
+class Hosts(HostsTest):
     def counts(self, *arguments):
         """{name: count} of a clean run"""
         status, output, _ = self.verifier.run("--subject", SUBJECT, "--quiet", *arguments)
@@ -45,25 +48,13 @@ class Hosts(unittest.TestCase):
                 for count, name in re.findall(
                     r"(\d+) (rounds|crash states|write-backs|stale loads|clobbers|deaths|lost stores)", output)}
 
-    def found(self, number, mutation):
-        """(report, processor seconds) of the search that finds the mutation, which runs once"""
-        if number not in self.reports:
-            self.verifier.choose(number)
-            before = processor_seconds()
-            # A power failure shows some of the others, too, and names what was lost.
-            schedules = [] if "--crashes" in mutation["verify"] else ["--schedules"]
-            status, report, _ = self.verifier.run("--subject", SUBJECT, "--shrink", "0", "--jobs", "1",
-                                                  "--budget", "30", *mutation["verify"], *schedules)
-            self.assertEqual(status, 1, report)
-            self.reports[number] = report, processor_seconds() - before
-        return self.reports[number]
-
     def test_it_is_clean_and_was_stale(self):
         for mode in MODES:
             for hosts in ("2", "3"):
                 with self.subTest(mode=mode, hosts=hosts):
-                    counts = self.counts("--hosts", hosts, "--coherence", mode, "--rounds", "100", "--seed", hosts)
-                    self.assertEqual(counts["rounds"], 100)
+                    counts = self.counts("--hosts", hosts, "--coherence", mode, "--rounds", str(ROUNDS), "--seed",
+                                         hosts)
+                    self.assertEqual(counts["rounds"], ROUNDS)
                     if mode == "full":
                         self.assertNotIn("stale loads", counts)
                         continue
@@ -76,9 +67,9 @@ class Hosts(unittest.TestCase):
             for hosts, deaths, threads in (("2", "1", "1"), ("2", "1", "2"), ("3", "2", "1")):
                 with self.subTest(mode=mode, hosts=hosts, threads=threads):
                     counts = self.counts("--hosts", hosts, "--deaths", deaths, "--threads", threads, "--coherence",
-                                         mode, "--rounds", "100", "--seed", hosts)
-                    self.assertGreater(counts["deaths"], 20)
-                    self.assertLess(counts["deaths"], 100 * int(deaths))
+                                         mode, "--rounds", str(DEADLY_ROUNDS), "--seed", hosts)
+                    self.assertGreater(counts["deaths"], DEADLY_ROUNDS // 5)
+                    self.assertLess(counts["deaths"], DEADLY_ROUNDS * int(deaths))
                     self.assertGreater(counts["lost stores"], 0)
                     self.assertEqual(counts.get("clobbers", 0), 0)
 
@@ -86,39 +77,17 @@ class Hosts(unittest.TestCase):
         for mode in MODES:
             for hosts, more in (("2", ()), ("3", ("--deaths", "2")), ("2", ("--threads", "2"))):
                 with self.subTest(mode=mode, hosts=hosts, more=more):
-                    counts = self.counts("--hosts", hosts, "--coherence", mode, *more, "--crashes", "--rounds", "20",
-                                         "--seed", hosts)
-                    self.assertEqual(counts["rounds"], 20)
-                    self.assertGreater(counts["crash states"], 20 * 50)
+                    counts = self.counts("--hosts", hosts, "--coherence", mode, *more, "--crashes", "--rounds",
+                                         str(CRASHED_ROUNDS), "--seed", hosts)
+                    self.assertEqual(counts["rounds"], CRASHED_ROUNDS)
+                    self.assertGreater(counts["crash states"], CRASHED_ROUNDS * 50)
 
     def test_some_rounds_have_power_failures(self):
-        arguments = ("--hosts", "2", "--coherence", "none", "--rounds", "100")
+        arguments = ("--hosts", "2", "--coherence", "none", "--rounds", str(ROUNDS))
         some, every, none = (self.counts(*arguments, *more) for more in ((), ("--crashes",), ("--schedules",)))
         self.assertNotIn("crash states", none)
         self.assertGreater(some["crash states"], 0)
         self.assertGreater(every["crash states"], 2 * some["crash states"])
-
-    def test_what_is_lost_with_all_hosts_is_named(self):
-        for number, mutation in reached_mutations():
-            if "--crashes" not in mutation["verify"] or "--deaths" in mutation["verify"]:
-                continue
-            with self.subTest(mutation["name"]):
-                report, _ = self.found(number, mutation)
-                self.assertRegex(report, r"to reproduce it:\n.* --crashes --hosts ")
-                self.assertRegex(report, r"\d+ crash states")
-                # Stores in a wrong order: each has become durable, or no failure is needed.
-                if not mutation.get("loses", True):
-                    continue
-                # What recovery reads of a table that was lost leads anywhere.
-                if "\n  fault: " in report and mutation["name"] in ("table_is_lost_with_all", "head_is_lost_with_all"):
-                    continue
-                # An opening that waits for a lock of before loses nothing, and may wait in a copy of the process.
-                waits = mutation["name"].endswith(("_outlive_all", "_outlives_all"))
-                self.assertRegex(report, r"\n  (no end after|crash (between operations|during ))" if waits else
-                                 r"\n  crash (between operations|during )")
-                if not waits:
-                    self.assertRegex(report, r"lost: \d+ store\(s\) of host \d to the line at offset \d+, first "
-                                             r"the one at [\w/]+\.hpp:\d+")
 
     def every_death(self, *arguments):
         """(moments with a death, moments, counts) of a run that finds nothing"""
@@ -153,19 +122,6 @@ class Hosts(unittest.TestCase):
         tried, moments, _, _ = self.every_death("--hosts", "2", "--operations", "400", "--budget", "2", "--jobs", "1")
         self.assertLess(tried, moments)
 
-    def test_every_death_finds_what_dies_with_its_host(self):
-        for number, mutation in reached_mutations():
-            if "--deaths" not in mutation["verify"] or "--crashes" in mutation["verify"]:
-                continue
-            options = mutation["verify"]
-            at = options.index("--deaths")
-            with self.subTest(mutation["name"]):
-                self.verifier.choose(number)
-                report = self.verifier.expect_found(*options[:at], *options[at + 2:], "--every-death")
-                self.assertRegex(report, r"to reproduce it:\n.* --death \d+\.\d+\.\d+ ")
-                self.assertNotIn("--pauses", report)  # the plain schedule, if none is asked for
-                self.assertRegex(report, r"a host died at \d+ of \d+ moments")
-
     def test_some_rounds_begin_filled(self):
         self.verifier.choose(next(n for n, m in plant.mutations_in(DATA) if m["name"] == "lock_is_not_taken"))
         found = []
@@ -182,32 +138,9 @@ class Hosts(unittest.TestCase):
         self.counts("--hosts", "3", "--threads", "2", "--coherence", "none", "--rounds", "50")
 
     def test_rounds_are_the_same_again(self):
-        arguments = ("--hosts", "2", "--coherence", "none", "--rounds", "60", "--seed", "7")
+        arguments = ("--hosts", "2", "--coherence", "none", "--rounds", str(ROUNDS // 2), "--seed", "7")
         self.assertEqual(self.counts(*arguments), self.counts(*arguments))
         self.assertEqual(self.counts(*arguments), self.counts(*arguments, "--jobs", "3"))
-
-    @staticmethod
-    def planted():
-        """{name of a file that has mutations: its path}"""
-        return {path.name: path for path in pathlib.Path(TREE).rglob("*.hpp")}
-
-    def named_code(self, report):
-        """The source lines that the stale part of the report names"""
-        stale = report.split("stale: ", 1)[1].split("history (", 1)[0]
-        files = self.planted()
-        return [files[name].read_text().splitlines()[int(number) - 1]
-                for name, number in re.findall(r"(\w+\.hpp):(\d+)", stale) if name in files]
-
-    def test_each_defect_is_found_in_time_and_its_lines_are_named(self):
-        for number, mutation in reached_mutations():
-            with self.subTest(mutation["name"]):
-                report, seconds = self.found(number, mutation)
-                self.assertLess(seconds, LONGEST_SECONDS, report)
-                print(f"{mutation['name']}: {seconds:.2f} s\n{report}")
-                if mutation["names"]:
-                    named = self.named_code(report)
-                    for code in mutation["names"]:
-                        self.assertTrue(any(code in line for line in named), f"{code} is not among {named}\n{report}")
 
     def test_a_defect_that_needs_no_second_cache_is_said_to_be_one(self):
         number = next(n for n, m in plant.mutations_in(DATA) if m["name"] == "lock_is_not_taken")
@@ -271,5 +204,80 @@ class Hosts(unittest.TestCase):
                 self.assertEqual(len(output.splitlines()), 1, output)
 
 
+class Searches(HostsTest):
+    reports = {}  # by number of the mutation: found
+
+    def found(self, number, mutation):
+        """(report, processor seconds) of the search that finds the mutation, which runs once"""
+        if number not in self.reports:
+            self.verifier.choose(number)
+            before = processor_seconds()
+            # A power failure shows some of the others, too, and names what was lost.
+            schedules = [] if "--crashes" in mutation["verify"] else ["--schedules"]
+            status, report, _ = self.verifier.run("--subject", SUBJECT, "--shrink", "0", "--jobs", "1",
+                                                  "--budget", "30", *mutation["verify"], *schedules)
+            self.assertEqual(status, 1, report)
+            self.reports[number] = report, processor_seconds() - before
+        return self.reports[number]
+
+    def test_what_is_lost_with_all_hosts_is_named(self):
+        for number, mutation in reached_mutations():
+            if "--crashes" not in mutation["verify"] or "--deaths" in mutation["verify"]:
+                continue
+            with self.subTest(mutation["name"]):
+                report, _ = self.found(number, mutation)
+                self.assertRegex(report, r"to reproduce it:\n.* --crashes --hosts ")
+                self.assertRegex(report, r"\d+ crash states")
+                # Stores in a wrong order: each has become durable, or no failure is needed.
+                if not mutation.get("loses", True):
+                    continue
+                # What recovery reads of a table that was lost leads anywhere.
+                if "\n  fault: " in report and mutation["name"] in ("table_is_lost_with_all", "head_is_lost_with_all"):
+                    continue
+                # An opening that waits for a lock of before loses nothing, and may wait in a copy of the process.
+                waits = mutation["name"].endswith(("_outlive_all", "_outlives_all"))
+                self.assertRegex(report, r"\n  (no end after|crash (between operations|during ))" if waits else
+                                 r"\n  crash (between operations|during )")
+                if not waits:
+                    self.assertRegex(report, r"lost: \d+ store\(s\) of host \d to the line at offset \d+, first "
+                                             r"the one at [\w/]+\.hpp:\d+")
+
+    def test_every_death_finds_what_dies_with_its_host(self):
+        for number, mutation in reached_mutations():
+            if "--deaths" not in mutation["verify"] or "--crashes" in mutation["verify"]:
+                continue
+            options = mutation["verify"]
+            at = options.index("--deaths")
+            with self.subTest(mutation["name"]):
+                self.verifier.choose(number)
+                report = self.verifier.expect_found(*options[:at], *options[at + 2:], "--every-death")
+                self.assertRegex(report, r"to reproduce it:\n.* --death \d+\.\d+\.\d+ ")
+                self.assertNotIn("--pauses", report)  # the plain schedule, if none is asked for
+                self.assertRegex(report, r"a host died at \d+ of \d+ moments")
+
+    @staticmethod
+    def planted():
+        """{name of a file that has mutations: its path}"""
+        return {path.name: path for path in pathlib.Path(TREE).rglob("*.hpp")}
+
+    def named_code(self, report):
+        """The source lines that the stale part of the report names"""
+        stale = report.split("stale: ", 1)[1].split("history (", 1)[0]
+        files = self.planted()
+        return [files[name].read_text().splitlines()[int(number) - 1]
+                for name, number in re.findall(r"(\w+\.hpp):(\d+)", stale) if name in files]
+
+    def test_each_defect_is_found_in_time_and_its_lines_are_named(self):
+        for number, mutation in reached_mutations():
+            with self.subTest(mutation["name"]):
+                report, seconds = self.found(number, mutation)
+                self.assertLess(seconds, LONGEST_SECONDS, report)
+                print(f"{mutation['name']}: {seconds:.2f} s\n{report}")
+                if mutation["names"]:
+                    named = self.named_code(report)
+                    for code in mutation["names"]:
+                        self.assertTrue(any(code in line for line in named), f"{code} is not among {named}\n{report}")
+
+
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=[sys.argv[0], CLASS])

@@ -21,7 +21,7 @@ _STORE_MICROSECONDS = {"simulated": 40}
 _BEFORE_A_CASE = 3000  # operations that fill the buffer of a modelled drive, in the mean of all sizes
 _OTHER_STORE_MICROSECONDS = 6
 # One operation of an index, the checks of its answer included.
-_MICROSECONDS = {"simulated": 8, "emulated": 1.6, "counted": 0.9}
+_MICROSECONDS = {"simulated": 10, "emulated": 1.6, "counted": 0.9}
 _OTHER_MICROSECONDS = 0.6
 _COUNT = re.compile(r"([0-9.]+(?:e[0-9]+)?)([kmgt]?)", re.IGNORECASE)
 
@@ -118,8 +118,11 @@ def guess(cell):
         return _STARTUP_SECONDS + runs * sum(map(_trace_operations, cell.all_values("--trace"))) * operation
     starting = _STARTUP_SECONDS + (_CALIBRATION_SECONDS if cell.medium.startswith("emulated:") else 0)
     phases = len(cell.all_values("--workload")) + (_parts(cell.value("--phases")) if cell.value("--phases") else 0)
-    phases = (phases or 6) * count("--repeat", 1)
-    loading = runs * count("--records", _DEFAULT_COUNT) * operation
+    repeats = count("--repeat", 1)
+    phases = (phases or 6) * repeats
+    # A repeat in simulated time has another layout of its memory, so it loads for itself.
+    loads = runs * (repeats if cell.medium.startswith("simulated:") else 1)
+    loading = loads * count("--records", _DEFAULT_COUNT) * operation
     if cell.value("--seconds"):
         return starting + loading + runs * phases * count("--seconds", 1)
     return starting + loading + runs * phases * count("--operations", _DEFAULT_COUNT) * operation

@@ -255,12 +255,12 @@ TEST(pibench_options, of_the_cache_come_from_the_environment) {
 TEST(pibench_options, of_the_hybrids_come_from_the_environment) {
   {
     const variable set("PMLAB_HYBRID", "update=adaptive,updaters=2");
-    tree t("hybrid_index", {});
+    tree t("hybrid_index_plus", {});
     for (std::uint64_t key = 0; key < 10'000; ++key) ASSERT_TRUE(t.insert(key, key));
     ASSERT_EQ(t.scan(0, 20'000).size(), 10'000U);
   }
   const variable set("PMLAB_HYBRID", "hash=level_hashing@pmem");
-  EXPECT_NE(message_of([] { tree("hybrid_index", {}); }).find("PMLAB_HYBRID"), std::string::npos);
+  EXPECT_NE(message_of([] { tree("hybrid_index_plus", {}); }).find("PMLAB_HYBRID"), std::string::npos);
 }
 
 TEST(pibench_options, name_the_interface_of_later_versions) {
@@ -298,7 +298,7 @@ TEST(pibench_pools, are_those_of_the_index_itself) {
 TEST(pibench_libraries, stand_side_by_side_in_one_process) {
   const temporary_folder folder;
   tree first("fast_fair", pool_at(folder.file("first")));
-  tree second("fp_tree", pool_at(folder.file("second")));
+  tree second("cceh", pool_at(folder.file("second")));
   tree third("fast_fair", pool_at(folder.file("third")));
   for (std::uint64_t key = 0; key < 1'000; ++key) {
     ASSERT_TRUE(first.insert(key, key) && second.insert(key, key + 1) && third.insert(key, key + 2));

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -17,10 +18,12 @@
 
 namespace pmlab::tests {
 
-// Names of all that keep their entries: fast_fair, ..., cache_fast_fair, ..., hybrid_index, ...
+// Names of those that are tested, which keep their entries: fast_fair, ..., cache_fast_fair, ..., hybrid_index, ...
+// PMLAB_PIBENCH_LIBRARIES in the environment names others than those of each build.
 [[nodiscard]] inline std::vector<std::string> library_names() {
   std::vector<std::string> names;
-  std::istringstream all(PIBENCH_LIBRARIES);
+  const char* const given = std::getenv("PMLAB_PIBENCH_LIBRARIES");
+  std::istringstream all(given != nullptr ? given : PIBENCH_LIBRARIES);
   for (std::string name; std::getline(all, name, ',');) names.push_back(name);
   return names;
 }

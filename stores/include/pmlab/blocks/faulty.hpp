@@ -148,7 +148,7 @@ class faulty : public wrapper<Inner> {
     void submit_one(const request& r, const geometry& shape) {
       if (device_.failed_.failed()) return at_once_.push({r.tag, device_failed});
       const std::optional<fault> has = has_blocks_of(shape, r) ? device_.fault_for(r) : std::nullopt;
-      if (!has) return pass(r, r, has);
+      if (!has) return pass(r, r, std::nullopt);
       request changed = r;
       switch (*has) {
         case fault::io_error: return at_once_.push({r.tag, request_failed});
