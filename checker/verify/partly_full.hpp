@@ -21,6 +21,9 @@ template <media::medium Medium>
 class partly_full {
  public:
   static partly_full open(Medium& medium, std::string_view name) { return partly_full(medium, name); }
+  static std::uint64_t directory_sum(Medium& medium, std::string_view name) {
+    return indexes::cceh<Medium>::directory_sum(medium, name);
+  }
 
   indexes::outcome insert(std::uint64_t key, std::uint64_t value) {
     ++inserts_;

@@ -100,6 +100,12 @@ class cceh {
     detail::extendible::salvage<segment>(medium, root, table_name, function);
   }
 
+  // For callers that keep a check of the table while it is closed: a checksum of its directory, which changes when a
+  // segment is split. 0: there is no table. Throws pmlab::error: the directory is corrupt. REQUIRES: no writer.
+  [[nodiscard]] static std::uint64_t directory_sum(Medium& medium, std::string_view name) {
+    return segment_directory::sum_of(medium, *medium.named_root(name, layout_name, layout_version).word, table_name);
+  }
+
   cceh(const cceh&) = delete;
   cceh& operator=(const cceh&) = delete;
   ~cceh() = default;

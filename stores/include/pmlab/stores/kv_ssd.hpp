@@ -332,7 +332,13 @@ class kv_device {
     }
     while (keys.size() < most) {
       std::array<indexes::entry, 1> bucket{};
-      if (buckets_.scan(next, bucket) == 0 || bucket[0].key > last) break;
+      try {
+        if (buckets_.scan(next, bucket) == 0 || bucket[0].key > last) break;
+      } catch (const kv_damaged&) {
+        if (skipped == nullptr) throw;
+        ++skipped->pages;
+        break;
+      }
       all_walks walk(core_, buckets_, space, {.mask = 0xffffffff, .pattern = static_cast<std::uint32_t>(bucket[0].key)},
                      true);
       const auto before = static_cast<std::ptrdiff_t>(keys.size());
@@ -455,6 +461,7 @@ class kv_device {
       if (is_done) result.relisted += keys.size();
     }
     for (const auto& [space, key] : unlisted) ++(list_again(space, key) ? result.relisted : result.left);
+    if (buckets_.lacks_pages()) ++result.left;
     return result;
   }
 
@@ -532,10 +539,12 @@ class kv_device {
       moment_ = both.enter(number, how.first_block());
       core_.checks_words = true;  // (E5)
       core_.index.check_names();
+      core_.index.begin();
       replay(core_, root_, medium).keep_tail(tail);
     } else {
       core_.checks_words = true;  // the memory is complete when the flash has this version
       core_.index.check_names();
+      core_.index.begin();
       rebuild_index(*rebuilt, options.local_table, how.first_block());
     }
   }
@@ -1188,7 +1197,8 @@ class kv_device {
     });
     used += adopt(in_buffer, lost);
     for (const std::uint64_t slot : lost) core_.lose(slot);
-    const std::uint64_t mended = buckets_.mend_names(std::move(pages));
+    const std::uint64_t mended =
+        buckets_.mend(std::move(pages), [&](const auto& missing, auto&& visit) { visit_names(missing, visit); });
     core_.counts.damaged.fetch_add(lost.size() + mended, std::memory_order_relaxed);
     core_.buffer.begin();
     core_.flash.begin();
@@ -1209,6 +1219,18 @@ class kv_device {
       for (std::uint64_t n = 0; n < detail::kv_ssd::slots; ++n) visit(base | n);
     });
     core_.counts.damaged.fetch_add(mended, std::memory_order_relaxed);
+  }
+
+  // Calls visit(name) for each of these pages whose record can be read.
+  template <class Visit>
+  void visit_names(const typename all_buckets::page_names& pages, Visit&& visit) {
+    const lease through(core_.all_ports);
+    core_.index.for_each([&](std::uint64_t slot, place_word place) {
+      const std::uint64_t base = detail::kv_ssd::base_of_slot(slot);
+      if (!pages.contains(base) || !core_.can_be(place)) return;
+      const auto [record, is_whole] = core_.look(place, base, *through, false);
+      if (is_whole) visit(record.key());
+    });
   }
 
   // A page of keys whose newest version is damaged in the write buffer looks like one whose newest version a crash has

@@ -13,6 +13,10 @@
 //   (B4) < (B5) < (B6): a crash leaves a listed key without a record at most. An iterator does not return it: a listed
 //   key counts only if its record is there, and names this page.
 //
+// The directory has nothing that the pages' names do not have, too. Where a bit of it flips, opening writes it again:
+//   (B7) a tree beside it has all that was found  (B8) this one is the directory, by one publication
+//   (B7) < (B8): a crash leaves the directory as it was, for the next opening.
+//
 // A page that is damaged stays as it is: keys are added behind it, and those that it lists are listed by no page. A
 // repair (kv_device::repair) writes it again, from the records that name it.
 #pragma once
@@ -33,6 +37,8 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -57,8 +63,7 @@ class buckets {
   using all_pairs = pairs<Medium, Device, Hash>;
 
  public:
-  buckets(parts& of, std::string_view directory)
-      : core_(of), pairs_(of), directory_(indexes::fast_fair<Medium>::open(of.medium, directory)) {}
+  buckets(parts& of, std::string_view directory) : core_(of), pairs_(of), name_(directory), directory_(open(name_)) {}
 
   // The bytes of the key of a page.
   static constexpr std::size_t name_bytes = 16;
@@ -90,10 +95,10 @@ class buckets {
     try {
       page = add_to(bucket, pages, key, room, through);
     } catch (...) {
-      static_cast<void>(directory_.erase(bucket));
+      erase(bucket);
       throw;
     }
-    if (!page) static_cast<void>(directory_.erase(bucket));
+    if (!page) erase(bucket);
     return page;
   }
 
@@ -159,7 +164,7 @@ class buckets {
     const std::optional<range> pages = find(bucket);
     if (!pages) return;
     for (std::uint32_t page = pages->oldest; page <= pages->newest; ++page) erase_page(bucket, page, through);
-    static_cast<void>(directory_.erase(bucket));  // (B6)
+    erase(bucket);  // (B6)
   }
 
   // Removes a key that is absent now (B4) from its page. `room` as for `add`, or null: the page stays, if the key is
@@ -188,13 +193,13 @@ class buckets {
   // Keys are added to a page with a greater number only. Throws pmlab::error: no space.
   void end_page(std::uint64_t bucket, std::uint32_t number) { list_page(bucket, number + 1); }
 
-  // Buckets from `from` on, in ascending order.
+  // Buckets from `from` on, in ascending order. Throws kv_damaged: a link of the directory is damaged, since the opening.
   [[nodiscard]] std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) {
-    return directory_.scan(from, out);
+    return in_directory([&] { return directory_->scan(from, out); });
   }
   // The pages of a bucket, if it has any. Throws kv_damaged: its word of the directory is damaged.
   [[nodiscard]] std::optional<range> find(std::uint64_t bucket) {
-    const std::optional<std::uint64_t> w = directory_.find(bucket);
+    const std::optional<std::uint64_t> w = word_of(bucket);
     if (!w) return std::nullopt;
     if (const page_range pages(*w); pages.is_whole(bucket)) return range{pages.oldest(), pages.newest()};
     throw_damaged(bucket);
@@ -202,7 +207,9 @@ class buckets {
   [[noreturn]] void throw_damaged(std::uint64_t bucket) const {
     throw kv_damaged("the directory of device " + core_.device.name() + " is damaged: pages of keys of key space " +
                          std::to_string(bucket >> 32) + " are not found",
-                     "repair the device: the directory is written again");
+                     is_sound_.load(std::memory_order_acquire)
+                         ? "repair the device: the directory is written again"
+                         : "open the device again: the directory is written again, if the medium has room for it");
   }
   // Those whose word of the directory is damaged.
   [[nodiscard]] std::vector<std::uint64_t> damaged() {
@@ -217,34 +224,35 @@ class buckets {
   using page_names = std::unordered_set<std::uint64_t>;
   // The directory does not lead to all pages, and nothing of it shows which are missing.
   [[nodiscard]] bool lacks_pages() const noexcept { return lacks_pages_.load(std::memory_order_acquire); }
-  // `pages` has all that the index has. Where the directory leads to some of them no more, as a bit of the name of a
-  // bucket has flipped, it has the right name from now on, durably. Returns how many names these were. REQUIRES: no
-  // other operation.
-  std::uint64_t mend_names(page_names pages) {
-    const auto look = [&] {
-      directory_.mend_keys([&](std::uint64_t bucket, std::uint64_t w, bool is_entry) -> std::optional<std::uint64_t> {
-        if (is_entry) leave_out(bucket, page_range(w), pages);
-        return std::nullopt;
-      });
-      bool lacks = !pages.empty() || !directory_.check().ok();
-      // A search may go astray where a walk does not.
-      if (!lacks)
-        directory_.for_each([&](std::uint64_t bucket, std::uint64_t w) { lacks |= directory_.find(bucket) != w; });
-      lacks_pages_.store(lacks, std::memory_order_release);
-      return lacks;
-    };
-    if (!look()) return 0;
-    const std::uint64_t mended = directory_.mend_keys(
+  // Opening. `pages` has all that the index has. Where the directory does not lead to each of them, it is written again,
+  // durably; for_each_name(missing, visit) calls visit(name) for those of `missing` whose names can be read. Returns how
+  // many words of it were damaged, at least. REQUIRES: no other operation.
+  template <class ForEachName>
+  std::uint64_t mend(page_names pages, ForEachName&& for_each_name) {
+    if (leads_to(pages)) return 0;
+    std::uint64_t mended = directory_->mend_keys(
         [&](std::uint64_t bucket, std::uint64_t w, bool) { return name_of(bucket, page_range(w), pages); });
-    if (mended != 0) look();
+    if (mended == 0 || !leads_to(pages)) {
+      ranges found;
+      const page_names missing = pages;
+      for_each_name(missing, [&](std::string_view name) {
+        const auto [bucket, number] = page_of_name(name);
+        extend(found, bucket, {number, number});
+        pages.erase(hash_of_page(bucket, number));
+      });
+      write_again(found);
+      ++mended;
+    }
+    lacks_pages_.store(!is_sound_.load(std::memory_order_acquire) || !pages.empty(), std::memory_order_release);
     return mended;
   }
   // Beside other operations: looks whether the directory leads to all of `pages` now.
   void look_for(page_names pages) {
     const bool is_ascending = for_each_word([&](std::uint64_t bucket, page_range w) {
-      if (directory_.find(bucket) == w.word()) leave_out(bucket, w, pages);
+      if (word_of(bucket) == w.word()) leave_out(bucket, w, pages);
     });
-    lacks_pages_.store(!is_ascending || !pages.empty(), std::memory_order_release);
+    const bool lacks = !is_ascending || !pages.empty() || !is_sound_.load(std::memory_order_acquire);
+    lacks_pages_.store(lacks, std::memory_order_release);
   }
   // A walk that was at `from` goes on behind `bucket`. A damaged name may be any number: no walk turns back.
   [[nodiscard]] static bool is_followed(std::uint64_t bucket, std::uint64_t from) noexcept {
@@ -253,13 +261,13 @@ class buckets {
   // A bucket whose word is damaged or lost has these pages, or none.
   void mend(std::uint64_t bucket, std::optional<range> pages) {
     const std::scoped_lock lock(lock_of(bucket));
-    const std::optional<std::uint64_t> w = directory_.find(bucket);
+    const std::optional<std::uint64_t> w = word_of(bucket);
     if (w && page_range(*w).is_whole(bucket)) {
       if (pages) list_pages(bucket, *pages);
     } else if (pages) {
       must_set(bucket, *pages);
     } else {
-      static_cast<void>(directory_.erase(bucket));
+      erase(bucket);
     }
   }
   // The keys that a page lists, one after the other, each behind its length; empty: there is no such page. Throws
@@ -307,11 +315,12 @@ class buckets {
     return page;
   }
 
-  [[nodiscard]] std::uint64_t medium_bytes() const { return directory_.stats().medium_bytes; }
+  [[nodiscard]] std::uint64_t medium_bytes() const { return directory_->stats().medium_bytes; }
   [[nodiscard]] indexes::check_report check() {
-    indexes::check_report report = directory_.check();
-    for (const std::uint64_t bucket : damaged())
-      report.add("the word of bucket " + std::to_string(bucket) + " in the directory is damaged");
+    indexes::check_report report = directory_->check();
+    if (is_sound_.load(std::memory_order_acquire))
+      for (const std::uint64_t bucket : damaged())
+        report.add("the word of bucket " + std::to_string(bucket) + " in the directory is damaged");
     if (lacks_pages()) report.add("the directory is damaged: it does not lead to all pages of keys");
     return report;
   }
@@ -338,6 +347,69 @@ class buckets {
       }
       if (count < some.size() || next <= from) return is_ascending;
     }
+  }
+  using tree = indexes::fast_fair<Medium>;
+  using ranges = std::map<std::uint64_t, range>;
+
+  [[nodiscard]] std::unique_ptr<tree> open(const std::string& name) {
+    return std::unique_ptr<tree>(new tree(tree::open(core_.medium, name)));
+  }
+  // Calls visit(bucket, word) for each, as the leaves have them. REQUIRES: no other operation.
+  template <class Visit>
+  void for_each_in_leaves(Visit&& visit) {
+    directory_->mend_keys([&](std::uint64_t bucket, std::uint64_t w, bool is_entry) -> std::optional<std::uint64_t> {
+      if (is_entry) visit(bucket, page_range(w));
+      return std::nullopt;
+    });
+  }
+  // Leaves in `pages` those that the directory does not lead to. True: there are none, and each way to a bucket is the
+  // right one. REQUIRES: no other operation.
+  [[nodiscard]] bool leads_to(page_names& pages) {
+    for_each_in_leaves([&](std::uint64_t bucket, page_range w) { leave_out(bucket, w, pages); });
+    bool is_sound = directory_->check().ok();
+    bool is_whole = pages.empty();
+    if (is_sound)
+      directory_->for_each([&](std::uint64_t bucket, std::uint64_t w) {
+        is_sound &= directory_->find(bucket) == w;
+        is_whole &= page_range(w).is_whole(bucket);
+      });
+    is_sound_.store(is_sound, std::memory_order_release);
+    return is_sound && is_whole;
+  }
+  static void extend(ranges& words, std::uint64_t bucket, range pages) {
+    range& all = words.try_emplace(bucket, pages).first->second;
+    all = {std::min(all.oldest, pages.oldest), std::max(all.newest, pages.newest)};
+  }
+  // The directory gets these pages, beside those that its whole words lead to, and has no other words. Without room in
+  // the medium it is not sound.
+  void write_again(ranges found) try {
+    for_each_in_leaves([&](std::uint64_t bucket, page_range w) {
+      if (w.is_whole(bucket)) extend(found, bucket, {w.oldest(), w.newest()});
+    });
+    const std::string beside = name_.substr(0, name_.size() - 1) + "r";
+    const auto root_of = [&](const std::string& name) -> word& {
+      return *core_.medium.named_root(name, tree::layout_name, tree::layout_version).word;
+    };
+    is_sound_.store(false, std::memory_order_release);
+    replace_root(root_of(beside), 0, root_of(beside));  // what a crash, or an opening without room, has left
+    {
+      tree made = tree::open(core_.medium, beside);
+      for (const auto& [bucket, pages] : found)
+        if (made.upsert(bucket, page_range(bucket, pages.oldest, pages.newest).word()) == indexes::outcome::full)
+          return;
+    }                                                                                                // (B7)
+    replace_root(root_of(name_), root_of(beside).load(std::memory_order_acquire), root_of(beside));  // (B8)
+    directory_ = open(name_);
+    is_sound_.store(true, std::memory_order_release);
+  } catch (const error&) {
+    // The medium has no room for one name more, or for a node.
+  }
+  // `root` gets the word w, and `left` none.
+  void replace_root(word& root, std::uint64_t w, word& left) {
+    typename Medium::publication change(core_.medium);
+    change.store(left, 0);
+    if (&root != &left) change.store(root, w);
+    change.commit();
   }
   // The directory leads to the pages of this word.
   static void leave_out(std::uint64_t bucket, page_range w, page_names& pages) {
@@ -419,7 +491,23 @@ class buckets {
   }
   [[nodiscard]] bool set(std::uint64_t bucket, range pages) {
     const std::uint64_t w = page_range(bucket, pages.oldest, pages.newest).word();
-    return directory_.upsert(bucket, w) != indexes::outcome::full;
+    return in_directory([&] { return directory_->upsert(bucket, w); }) != indexes::outcome::full;
+  }
+  void erase(std::uint64_t bucket) {
+    static_cast<void>(in_directory([&] { return directory_->erase(bucket); }));
+  }
+  [[nodiscard]] std::optional<std::uint64_t> word_of(std::uint64_t bucket) {
+    return in_directory([&] { return directory_->find(bucket); });
+  }
+  // What operation() returns. Throws kv_damaged: a link of the directory is damaged, since the opening.
+  template <class Operation>
+  auto in_directory(Operation&& operation) try {
+    return operation();
+  } catch (const error& e) {
+    is_sound_.store(false, std::memory_order_release);
+    lacks_pages_.store(true, std::memory_order_release);
+    throw kv_damaged("the directory of device " + core_.device.name() + " is damaged: " + e.what(),
+                     "open the device again: the directory is written again, if the medium has room for it");
   }
   // Where a page lists the key.
   [[nodiscard]] static std::optional<std::size_t> place_in(std::string_view page, std::string_view key) {
@@ -490,14 +578,16 @@ class buckets {
     range pages = *there;
     while (pages.oldest < pages.newest && !has_page(bucket, pages.oldest, through)) ++pages.oldest;
     if (pages.oldest == pages.newest && !has_page(bucket, pages.newest, through))
-      static_cast<void>(directory_.erase(bucket));  // (B6)
+      erase(bucket);  // (B6)
     else
       static_cast<void>(set(bucket, pages));
   }
 
   parts& core_;
   all_pairs pairs_;
-  indexes::fast_fair<Medium> directory_;
+  std::string name_;
+  std::unique_ptr<tree> directory_;
+  std::atomic<bool> is_sound_{true};      // as the opening, or an operation since, has found it
   std::atomic<bool> lacks_pages_{false};  // since the device was opened
   std::array<std::mutex, locks> mutexes_;
 };

@@ -11,10 +11,15 @@
 // The words are in the global index, a cceh in the medium. A checked word is there with the parity of its name, so that
 // a flipped bit of either is noticed. A name is as the table stores it: the hash of the slot.
 //
+// The table's directory leads to its segments: a damaged one may hide half of all keys. Closing leaves a check of it in
+// the notes, which ends when the device is open: (K1) with each entry in its place  (K2) before the next one.
+// (K1), (K2): the check that an opening finds is that of the directory, or there is none.
+//
 // With local tables, the word of a slot that was overwritten is in the table of its manager until the record is on
 // flash: the slot's word of the global index leads to an older place meanwhile, which may be in use for something else.
 #pragma once
 
+#include <pmlab/base/error.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/lines.hpp>
@@ -30,6 +35,8 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace pmlab::stores::detail::kv_ssd {
@@ -72,17 +79,25 @@ struct index_counts {
 template <media::medium Medium, class Index = indexes::cceh<Medium>>
 class chains {
  public:
-  // `notes`: of the device, in the medium. `local`: overwrites are deferred; `bloom`: the tables have filters.
+  // `notes`: of the device, in the medium. `local`: overwrites are deferred; `bloom`: the tables have filters. Throws
+  // pmlab::error: the directory of the table is damaged.
   chains(Medium& medium, std::string_view name, word& notes, bool local, bool bloom)
       : medium_(medium),
         notes_(notes),
         may_have_outlying_((notes.load(std::memory_order_acquire) & has_outlying_slots) != 0),
         defers_(local),
-        index_(Index::open(medium, name)) {
+        name_(name),
+        index_(open()) {
     for (local_table& t : tables_) t.use(bloom);
   }
   // Words that are written are named from now on. REQUIRES: no other operation.
   void check_names() noexcept { checks_names_ = true; }
+  // From now on slots may be added. REQUIRES: no other operation.
+  void begin() {
+    if ((notes_.load(std::memory_order_acquire) & index_check) == 0) return;
+    notes_.fetch_and(~std::uint64_t{index_check}, std::memory_order_acq_rel);
+    media::persist(medium_, notes_);  // (K2)
+  }
 
   // The result of a search: the slot of the key, or the one where it is to be added.
   struct position {
@@ -209,14 +224,16 @@ class chains {
       static_cast<void>(index_.update(slot, for_table(slot, place_word(w))));
     });
   }
-  // Closing: the global index leads to all that the local tables lead to. Durable on return. False: a slot has no word.
-  // REQUIRES: no other operation.
+  // Closing: the global index leads to all that the local tables lead to, and has a check. Durable on return. False: a
+  // slot has no word. REQUIRES: no other operation, and none follows.
   [[nodiscard]] bool settle() {
     bool is_done = true;
     for (const local_table& t : tables_)
       t.for_each([&](std::uint64_t slot, std::uint64_t w) {
         is_done = index_.update(slot, for_table(slot, place_word(w))) == indexes::outcome::updated && is_done;
       });
+    notes_.fetch_or(check_of_directory(), std::memory_order_acq_rel);
+    media::persist(medium_, notes_);  // (K1)
     return is_done;
   }
 
@@ -288,6 +305,18 @@ class chains {
   [[nodiscard]] indexes::check_report check() const { return index_.check(); }
 
  private:
+  [[nodiscard]] Index open() {
+    const std::uint64_t check = notes_.load(std::memory_order_acquire) & index_check;
+    if (check != 0 && check != check_of_directory())
+      throw error("the index of the key-value device in " + medium_.name() + " is damaged: its directory",
+                  "restore the pool and the flash from a copy, or rebuild the memory from the flash");
+    return Index::open(medium_, name_);
+  }
+  [[nodiscard]] std::uint64_t check_of_directory() {
+    const std::uint64_t sum = Index::directory_sum(medium_, name_) & index_check;
+    return sum != 0 ? sum : index_check;
+  }
+
   // A slot that has no word gets one. Where the medium was full before, the index grows only if it must: what it takes,
   // it keeps, and the directory needs some again when its nodes split.
   template <class Write>
@@ -379,6 +408,7 @@ class chains {
   std::atomic<bool> may_have_outlying_;  // a copy of the notes in DRAM, for each search for an absent key
   bool defers_;
   bool checks_names_ = false;
+  std::string name_;
   Index index_;
   std::array<local_table, managers_of_users + managers_of_buckets> tables_;
   index_counts counts_;

@@ -133,7 +133,14 @@ class walk {
     std::array<indexes::entry, 16> some;
     while (!is_done_) {
       const std::uint64_t from = from_;
-      const std::size_t count = buckets_.scan(from, some);
+      std::size_t count = 0;
+      try {
+        count = buckets_.scan(from, some);
+      } catch (const kv_damaged&) {
+        is_done_ = true;
+        skipped_pages_.emplace_back(std::uint64_t{space_} << 32, all_buckets::all_pages);
+        throw;
+      }
       for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t bucket = some[i].key;
         if (bucket < from_ || bucket > last_) continue;
