@@ -1722,7 +1722,7 @@ struct many_prefixes : machine {
     const auto at = memory->named_root("kv_ssd:b", directory::layout_name, directory::layout_version).word;
     return memory->resolve(media::pointer<node>(at->load()));
   }
-  // Everything is there, or `skipped` says that something may be missing.
+  // Everything is there, or `skipped` has something.
   void expect_walks(store& db, const std::string& where, stores::kv_skipped& skipped) {
     for (const auto& [key, value] : right) ASSERT_TRUE(db.get(key)) << key << where;
     const std::vector<std::string> found = walk_over(db, skipped);
@@ -1732,7 +1732,7 @@ struct many_prefixes : machine {
     ASSERT_EQ(of_list.any(), skipped.any()) << where;
     ASSERT_TRUE(of_list.any() || listed == keys_of(right)) << where;
   }
-  // Nothing is left, or a message says so.
+  // Nothing is left, or erasing failed.
   void expect_erased(store& db, const std::string& failure, const std::string& where) {
     for (const auto& [key, value] : right) ASSERT_TRUE(!failure.empty() || !db.get(key)) << key << where;
   }
@@ -1742,8 +1742,8 @@ struct many_prefixes : machine {
 };
 
 // Names, words of pages, bounds and separators, and the marks of a node: opening writes the directory again, from the
-// names of the pages. Where the medium has no room for that, walks report that the directory lacks some, and no key
-// space is erased in part without a message.
+// names of the pages. Where the medium has no room for that, walks report that they miss some, and no key space is
+// erased in part without an exception.
 TEST(KvFlippedBits, of_any_word_of_the_directory_hide_no_key) {
   many_prefixes m;
   const moment closed = m.now();
@@ -1758,7 +1758,7 @@ TEST(KvFlippedBits, of_any_word_of_the_directory_hide_no_key) {
           const bool is_slot = word >= 8, is_key = is_slot && word % 8 < 4, is_leaf = n.level.load() == 0;
           const bool is_mark = word == 0 || word == 4 || word == 7;  // high key, greatest key, retired
           if (!is_mark && !is_key && !(is_leaf && is_slot)) continue;
-          if ((word + bit) % (has_room ? 3 : 7) != 0) continue;
+          if ((word + bit) % (has_room ? 5 : 7) != 0) continue;
           if (!has_room) fill(*m.memory);
           reinterpret_cast<std::uint64_t*>(&n)[word] ^= std::uint64_t{1} << bit;
           const std::string refusal = message_of([&] {
@@ -1791,6 +1791,75 @@ TEST(KvFlippedBits, of_any_word_of_the_directory_hide_no_key) {
     EXPECT_EQ(reported != 0, !has_room);
     EXPECT_GT(whole, 20 * refused);
   }
+}
+
+// A link is damaged while the device is open: walks report it. The next opening writes the directory again.
+TEST(KvFlippedBits, of_a_link_of_the_directory_are_reported_by_walks) {
+  for (const bool of_root : {false, true}) {
+    many_prefixes m;
+    {
+      store db = m.open();
+      many_prefixes::node& leaf = *m.memory->resolve(media::pointer<many_prefixes::node>(m.nodes[0]));
+      if (of_root)
+        m.root_node()->first_child.store(media::pointer<many_prefixes::node>(0));
+      else
+        leaf.sibling.store(media::pointer<many_prefixes::node>(m.nodes[0]));
+      for (const auto& [key, value] : m.right) ASSERT_TRUE(db.get(key)) << key;
+      stores::kv_skipped skipped;
+      EXPECT_LT(walk_over(db, skipped).size(), m.right.size());
+      EXPECT_GE(skipped.pages, 1U);
+      stores::kv_skipped of_list;
+      EXPECT_LT(db.list("", 1000, 0, &of_list).size(), m.right.size());
+      EXPECT_GE(of_list.pages, 1U);
+      EXPECT_PRED2(says, message_of([&] { static_cast<void>(db.list("", 1000)); }), "open the device again");
+      EXPECT_PRED2(says, message_of([&] { db.erase_space(0); }), "open the device again");
+      EXPECT_FALSE(db.check().violations.empty());
+    }
+    if (of_root) continue;  // opening refuses it
+    store db = m.open();
+    stores::kv_skipped skipped;
+    EXPECT_EQ(walk_over(db, skipped), keys_of(m.right));
+    EXPECT_FALSE(skipped.any());
+    EXPECT_EQ(db.erase_space(0), 0U);
+    for (const auto& [key, value] : m.right) EXPECT_FALSE(db.get(key)) << key;
+  }
+}
+
+// The directory of the index leads to its segments: closing leaves a check of it, and opening refuses another one. The
+// memory can be rebuilt from the flash.
+TEST(KvFlippedBits, of_the_directory_of_the_index_are_refused) {
+  machine m;
+  content right;
+  {
+    store db = m.open();
+    for (std::uint64_t n = 0; n < 100; ++n) db.put(key_of(n), bytes_of(right[key_of(n)] = "v"));
+  }
+  const moment closed = m.now();
+  const std::uint64_t at =
+      m.memory->named_root("kv_ssd:i", machine::table::layout_name, machine::table::layout_version).word->load();
+  for (std::size_t word = 0; word < 3; ++word)
+    for (unsigned bit = 0; bit < 64; ++bit) {
+      if (word == 0 && bit > 1) continue;  // a depth whose block is not all in the medium
+      m.memory->resolve(media::pointer<std::uint64_t>(at))[word] ^= std::uint64_t{1} << bit;
+      EXPECT_NE(m.refusal(), "") << word << ", bit " << bit;
+      m.restore(closed);
+    }
+  for (unsigned bit = 16; bit < 32; ++bit) {
+    m.root().notes ^= std::uint64_t{1} << bit;
+    EXPECT_PRED2(says, m.refusal(), "rebuild the memory") << bit;
+    m.restore(closed);
+  }
+  EXPECT_EQ(m.refusal(), "");
+  // A crash leaves no check: splits may have come since.
+  moment crashed;
+  {
+    store db = m.open();
+    EXPECT_EQ(m.root().notes & layout::index_check, 0U);
+    crashed = m.now();
+  }
+  EXPECT_NE(m.root().notes & layout::index_check, 0U);
+  m.restore(crashed);
+  EXPECT_EQ(m.refusal(), "");
 }
 
 // Versions 'a' to 'd' of eight keys, of two lines each, all in the write buffer or on flash; closed.

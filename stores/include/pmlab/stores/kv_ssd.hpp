@@ -389,7 +389,8 @@ class kv_device {
   // it, or both. `visit` may change the device. Returns what was damaged; of the records without a name, some may be of
   // other prefixes whose pages are damaged. Reads what for_each_key reads; where a page is damaged, also the heads of
   // all records, and all pages. Memory: the damaged keys, and a word for each record then. Keys that are put meanwhile
-  // may be met or not. Throws pmlab::error: the flash failed; and what `visit` throws.
+  // may be met or not. Throws pmlab::error: the flash failed; kv_damaged: the directory of pages is not sound, as the
+  // medium had no room to write it again; and what `visit` throws.
   template <class Visit>
   kv_damage for_each_key_there(kv_prefix prefix, std::uint8_t space, Visit&& visit) {
     return walk_over_all(prefix, space, visit).found;
@@ -398,7 +399,8 @@ class kv_device {
   // Deletes all pairs of a key space, damaged ones too, and its pages. Returns how many it has found damaged. A damaged
   // record that does not name its key, and that only damaged pages listed, goes too, unless a page of another key space
   // may have listed it: one that is damaged now, or was when `repair` met damaged records. Throws pmlab::error: the
-  // flash failed; some pairs may be left, and another call goes on. REQUIRES: no other operation on the key space.
+  // flash failed; some pairs may be left, and another call goes on. kv_damaged: the directory of pages is not sound, as
+  // the medium had no room to write it again; nothing was deleted. REQUIRES: no other operation on the key space.
   std::uint64_t erase_space(std::uint8_t space) {
     mend_directory();
     std::exception_ptr failure;
@@ -1024,6 +1026,7 @@ class kv_device {
   template <class Visit>
   [[nodiscard]] everything walk_over_all(kv_prefix prefix, std::uint8_t space, Visit&& visit) {
     check_prefix(prefix, space);
+    if (!buckets_.is_sound()) buckets_.throw_damaged(std::uint64_t{space} << 32);
     everything all;
     all_walks walk(core_, buckets_, space, prefix);
     kv_skipped skipped = walk_through(walk, visit);

@@ -193,7 +193,7 @@ class buckets {
   // Keys are added to a page with a greater number only. Throws pmlab::error: no space.
   void end_page(std::uint64_t bucket, std::uint32_t number) { list_page(bucket, number + 1); }
 
-  // Buckets from `from` on, in ascending order. Throws kv_damaged: a link of the directory is damaged, since the opening.
+  // Buckets from `from` on, in ascending order. Throws kv_damaged: a link of the directory is damaged.
   [[nodiscard]] std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) {
     return in_directory([&] { return directory_->scan(from, out); });
   }
@@ -207,7 +207,7 @@ class buckets {
   [[noreturn]] void throw_damaged(std::uint64_t bucket) const {
     throw kv_damaged("the directory of device " + core_.device.name() + " is damaged: pages of keys of key space " +
                          std::to_string(bucket >> 32) + " are not found",
-                     is_sound_.load(std::memory_order_acquire)
+                     is_sound()
                          ? "repair the device: the directory is written again"
                          : "open the device again: the directory is written again, if the medium has room for it");
   }
@@ -220,13 +220,15 @@ class buckets {
     return found;
   }
 
+  // False: links or bounds of the directory are damaged, and the medium had no room to write it again.
+  [[nodiscard]] bool is_sound() const noexcept { return is_sound_.load(std::memory_order_acquire); }
   // Hashes of the names of pages, as the index has them.
   using page_names = std::unordered_set<std::uint64_t>;
   // The directory does not lead to all pages, and nothing of it shows which are missing.
   [[nodiscard]] bool lacks_pages() const noexcept { return lacks_pages_.load(std::memory_order_acquire); }
-  // Opening. `pages` has all that the index has. Where the directory does not lead to each of them, it is written again,
-  // durably; for_each_name(missing, visit) calls visit(name) for those of `missing` whose names can be read. Returns how
-  // many words of it were damaged, at least. REQUIRES: no other operation.
+  // Opening. `pages` has all that the index has. Where the directory does not lead to each of them, it is written
+  // again, durably; for_each_name(missing, visit) calls visit(name) for those of `missing` whose names can be read.
+  // Returns how many words of it were damaged, at least. REQUIRES: no other operation.
   template <class ForEachName>
   std::uint64_t mend(page_names pages, ForEachName&& for_each_name) {
     if (leads_to(pages)) return 0;
@@ -240,10 +242,13 @@ class buckets {
         extend(found, bucket, {number, number});
         pages.erase(hash_of_page(bucket, number));
       });
-      write_again(found);
+      if (is_sound())
+        set_words(found, pages.empty());
+      else
+        write_again(found);
       ++mended;
     }
-    lacks_pages_.store(!is_sound_.load(std::memory_order_acquire) || !pages.empty(), std::memory_order_release);
+    lacks_pages_.store(!is_sound() || !pages.empty(), std::memory_order_release);
     return mended;
   }
   // Beside other operations: looks whether the directory leads to all of `pages` now.
@@ -251,7 +256,7 @@ class buckets {
     const bool is_ascending = for_each_word([&](std::uint64_t bucket, page_range w) {
       if (word_of(bucket) == w.word()) leave_out(bucket, w, pages);
     });
-    const bool lacks = !is_ascending || !pages.empty() || !is_sound_.load(std::memory_order_acquire);
+    const bool lacks = !is_ascending || !pages.empty() || !is_sound();
     lacks_pages_.store(lacks, std::memory_order_release);
   }
   // A walk that was at `from` goes on behind `bucket`. A damaged name may be any number: no walk turns back.
@@ -315,10 +320,11 @@ class buckets {
     return page;
   }
 
-  [[nodiscard]] std::uint64_t medium_bytes() const { return directory_->stats().medium_bytes; }
+  // 0: the directory is not sound.
+  [[nodiscard]] std::uint64_t medium_bytes() const { return is_sound() ? directory_->stats().medium_bytes : 0; }
   [[nodiscard]] indexes::check_report check() {
     indexes::check_report report = directory_->check();
-    if (is_sound_.load(std::memory_order_acquire))
+    if (is_sound())
       for (const std::uint64_t bucket : damaged())
         report.add("the word of bucket " + std::to_string(bucket) + " in the directory is damaged");
     if (lacks_pages()) report.add("the directory is damaged: it does not lead to all pages of keys");
@@ -366,22 +372,31 @@ class buckets {
   // right one. REQUIRES: no other operation.
   [[nodiscard]] bool leads_to(page_names& pages) {
     for_each_in_leaves([&](std::uint64_t bucket, page_range w) { leave_out(bucket, w, pages); });
-    bool is_sound = directory_->check().ok();
+    bool are_ways_right = directory_->check().ok();
     bool is_whole = pages.empty();
-    if (is_sound)
+    if (are_ways_right)
       directory_->for_each([&](std::uint64_t bucket, std::uint64_t w) {
-        is_sound &= directory_->find(bucket) == w;
+        are_ways_right &= directory_->find(bucket) == w;
         is_whole &= page_range(w).is_whole(bucket);
       });
-    is_sound_.store(is_sound, std::memory_order_release);
-    return is_sound && is_whole;
+    is_sound_.store(are_ways_right, std::memory_order_release);
+    return are_ways_right && is_whole;
   }
   static void extend(ranges& words, std::uint64_t bucket, range pages) {
     range& all = words.try_emplace(bucket, pages).first->second;
     all = {std::min(all.oldest, pages.oldest), std::max(all.newest, pages.newest)};
   }
-  // The directory gets these pages, beside those that its whole words lead to, and has no other words. Without room in
-  // the medium it is not sound.
+  // The directory, which is sound, gets these pages in its place. `are_all`: what its damaged words led to is among
+  // them.
+  void set_words(const ranges& found, bool are_all) try {
+    for (const std::uint64_t bucket : damaged())
+      if (are_all && !found.contains(bucket)) erase(bucket);
+    for (const auto& [bucket, pages] : found) mend(bucket, pages);
+  } catch (const error&) {
+    is_sound_.store(false, std::memory_order_release);  // no room in the medium
+  }
+  // Another directory has these pages, and those that the whole words of this one lead to. Without room in the medium
+  // there is none, and this one is not sound.
   void write_again(ranges found) try {
     for_each_in_leaves([&](std::uint64_t bucket, page_range w) {
       if (w.is_whole(bucket)) extend(found, bucket, {w.oldest(), w.newest()});
@@ -499,7 +514,7 @@ class buckets {
   [[nodiscard]] std::optional<std::uint64_t> word_of(std::uint64_t bucket) {
     return in_directory([&] { return directory_->find(bucket); });
   }
-  // What operation() returns. Throws kv_damaged: a link of the directory is damaged, since the opening.
+  // What operation() returns. Throws kv_damaged: a link of the directory is damaged.
   template <class Operation>
   auto in_directory(Operation&& operation) try {
     return operation();

@@ -301,7 +301,7 @@ enum device_note : std::uint64_t {
   has_short_keys = 1,                             // NVMe's
   has_unlisted_records = 2,                       // damaged ones without a name may be on no page: it was repaired
   has_outlying_slots = std::uint64_t{0xff} << 8,  // the index may have keys in outlying slots (chains.hpp)
-  index_check = std::uint64_t{0xffff} << 16,      // of the index's directory, while the device is closed; or 0
+  index_check = std::uint64_t{0xffff} << 16,      // a check of the index's directory while the device is closed; or 0
   has_check = std::uint64_t{1} << 32,             // the bits above are check_of_shape; not in releases of before
   all_notes = has_short_keys | has_unlisted_records | has_outlying_slots | index_check,
 };
