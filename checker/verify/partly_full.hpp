@@ -21,6 +21,9 @@ template <media::medium Medium>
 class partly_full {
  public:
   static partly_full open(Medium& medium, std::string_view name) { return partly_full(medium, name); }
+  static std::uint64_t directory_sum(Medium& medium, std::string_view name) {
+    return indexes::cceh<Medium>::directory_sum(medium, name);
+  }
 
   indexes::outcome insert(std::uint64_t key, std::uint64_t value) {
     ++inserts_;
@@ -39,6 +42,11 @@ class partly_full {
   template <class Function>
   void for_each_beside_writers(Function&& function) {
     table_.for_each_beside_writers(function);
+  }
+  [[nodiscard]] static std::uint64_t hash_of(std::uint64_t key) noexcept { return indexes::cceh<Medium>::hash_of(key); }
+  template <class Right>
+  std::size_t mend_hashes(Right&& right) {
+    return table_.mend_hashes(right);
   }
   [[nodiscard]] indexes::index_stats stats() const { return table_.stats(); }
   [[nodiscard]] indexes::check_report check() const { return table_.check(); }

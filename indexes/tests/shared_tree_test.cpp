@@ -106,6 +106,19 @@ TEST(SharedTree, TheCheckNamesARootOfNoLevel) {
   EXPECT_THROW(static_cast<void>(index.stats()), error);
 }
 
+TEST(SharedTree, TheCheckComparesSeparatorsWithTheNodesBelow) {
+  media::dram memory;
+  auto index = pod::shared_tree<media::dram>::open(memory);
+  for (std::uint64_t key = 100; key < 140; ++key) static_cast<void>(index.insert(key, 1));
+  const std::uint64_t head = memory.named_root("shared_tree", "shared_tree", 1).word->load();
+  const std::uint64_t root = reinterpret_cast<const std::atomic<std::uint64_t>*>(head)->load();
+  auto& node = *reinterpret_cast<indexes::detail::fast_fair::node*>(root);
+  ASSERT_EQ(node.level.load(), 1U);
+  EXPECT_TRUE(index.check().ok());
+  node.key(0).store(node.key_at(0) - 1);
+  EXPECT_FALSE(index.check().ok());
+}
+
 TEST(SharedTree, APublicationThatThrowsLeavesNoLockHeld) {
   // The tree, the split of the first leaf, a root above the two, and further splits.
   expect_that_a_publication_that_throws_leaves_no_lock_held<pod::shared_tree<odd_dram>>(6, 1000);

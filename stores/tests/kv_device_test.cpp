@@ -1331,10 +1331,10 @@ TEST(KvDevice, refuses_a_flash_that_is_not_its_own) {
   // Another version, with a right checksum.
   stores::detail::kv_ssd::flash_header header;
   std::memcpy(static_cast<void*>(&header), content.data(), sizeof header);
-  header.version = 4;
+  header.version = 5;
   header.checksum = checksum(&header, offsetof(stores::detail::kv_ssd::flash_header, checksum));
   std::memcpy(content.data(), &header, sizeof header);
-  EXPECT_PRED2(says, message(memory, on), "has version 4 of the layout, and this program reads versions 1 to 3");
+  EXPECT_PRED2(says, message(memory, on), "has version 5 of the layout, and this program reads versions 1 to 4");
   // `format` takes it over.
   auto options = small;
   options.format = true;

@@ -100,6 +100,12 @@ class cceh {
     detail::extendible::salvage<segment>(medium, root, table_name, function);
   }
 
+  // For callers that keep a check of the table while it is closed: a checksum of its directory, which changes when a
+  // segment is split. 0: there is no table. Throws pmlab::error: the directory is corrupt. REQUIRES: no writer.
+  [[nodiscard]] static std::uint64_t directory_sum(Medium& medium, std::string_view name) {
+    return segment_directory::sum_of(medium, *medium.named_root(name, layout_name, layout_version).word, table_name);
+  }
+
   cceh(const cceh&) = delete;
   cceh& operator=(const cceh&) = delete;
   ~cceh() = default;
@@ -155,6 +161,29 @@ class cceh {
 
   // The one key with this hash, whose upper bits select the segment: for tests that fill segments unevenly.
   [[nodiscard]] static constexpr key_type key_of_hash(std::uint64_t hash) noexcept { return detail::key_of_hash(hash); }
+
+  // The bits by which the table stores a key.
+  [[nodiscard]] static constexpr std::uint64_t hash_of(key_type key) noexcept { return detail::hash_of_key(key); }
+
+  // For callers whose values have a check of their keys' hashes: calls right(hash, value, is_live) for each slot that
+  // is not empty, also for one that a split has left behind, or that damage hides (`is_live`: false if it looks empty).
+  // Where it returns another hash than the slot has, which belongs into the slot's segment, the slot has this one from
+  // now on; or none, if another slot has it. Durable on return. Returns how many slots were changed. REQUIRES: no other
+  // operation.
+  template <class Right>
+  std::size_t mend_hashes(Right&& right) {
+    std::size_t changed = 0;
+    directory_.for_each_segment([&](segment& s, std::uint64_t prefix, entry_word entry) {
+      detail::cceh::for_each_used_slot(s, [&](std::size_t window, slot at) {
+        const slot_word word = at.word().load(std::memory_order_acquire);
+        const std::optional<std::uint64_t> hash =
+            right(detail::cceh::hash_of(word, window), at.value().load(std::memory_order_acquire),
+                  (word & detail::cceh::live_bit) != 0);
+        if (hash && mend(s, prefix, entry.local_depth(), window, at, *hash)) ++changed;
+      });
+    });
+    return changed;
+  }
 
   // Entries in the table; walks it.
   [[nodiscard]] std::uint64_t size() const { return detail::count_entries(*this); }
@@ -307,6 +336,26 @@ class cceh {
     media::persist(medium_, *found.line);                                      // (E2)
     // (E1) < (E2) < unlock: a reader that misses the key answers only when its removal is durable.
     return outcome::erased;
+  }
+
+  // The slot has the entry of `hash`. False: that is in another segment, or the slot has it.
+  bool mend(segment& s, std::uint64_t prefix, unsigned local_depth, std::size_t window, slot at, std::uint64_t hash) {
+    const std::size_t displacement = detail::cceh::window_of(hash) ^ window;
+    const slot_word wanted = detail::cceh::live_word(hash, displacement);
+    if (!detail::cceh::occupied(wanted, prefix, local_depth) || displacement >= detail::cceh::displacements)
+      return false;
+    bool is_there = false;
+    detail::cceh::for_each_entry(s, prefix, local_depth,
+                                 [&](std::uint64_t other, const position&) { is_there |= other == hash; });
+    at.word().store(detail::cceh::with_entry(at.word(), is_there ? 0 : wanted), std::memory_order_release);  // (H1)
+    // (H1) < (H2): one store, so a crash leaves the slot as it was, or mended.
+    media::persist(medium_, *at.line);  // (H2)
+    if (!is_there) {
+      const auto line = static_cast<std::size_t>(at.line - s.windows[window].lines.data());
+      const std::size_t lines = detail::cceh::lines_per_window;
+      detail::cceh::lead_to(s, hash, {at, displacement, (line + lines - detail::cceh::home_line_of(hash)) % lines});
+    }
+    return true;
   }
 
   // ---- structure ----

@@ -231,6 +231,32 @@ class fast_fair : detail::fast_fair::node_changes<Medium> {
     });
   }
 
+  // For callers whose values have a check of their keys: calls right(key, value, is_entry) for each slot of a leaf.
+  // Where it returns another key, which is in order there, the slot has this key from now on. Durable on return.
+  // Returns how many slots were changed. Follows no link that cannot name a leaf, and ends there. REQUIRES: no other
+  // operation.
+  template <class Right>
+  std::size_t mend_keys(Right&& right) {
+    std::size_t changed = 0;
+    key_type low = 0;
+    for (node_pointer at = medium_.locate(nodes_.leftmost_of(0)); media::can_name(medium_, at);) {
+      node& leaf = *medium_.resolve(at);
+      if (!leaf.is_leaf() || !leaf.ends_above(low)) break;
+      const key_type high = leaf.high_key.load(std::memory_order_acquire);
+      for (std::size_t i = 0; i < detail::fast_fair::capacity; ++i) {
+        const std::optional<key_type> key = right(leaf.key_at(i), leaf.value_at(i), !leaf.is_free(i));
+        if (!key || *key >= leaf.key_after(i) || *key >= high || (i > 0 && leaf.key_at(i - 1) > *key)) continue;
+        leaf.key(i).store(*key, std::memory_order_release);  // (K1)
+        // (K1) < (K2): one store, so a crash leaves the slot as it was, or mended.
+        media::persist(medium_, leaf.lines[i / detail::entries_per_line]);  // (K2)
+        ++changed;
+      }
+      low = high;
+      at = leaf.sibling.load(std::memory_order_acquire);
+    }
+    return changed;
+  }
+
   // Entries in the tree; walks its leaves.
   [[nodiscard]] std::uint64_t size() const { return detail::count_entries(*this); }
 

@@ -35,7 +35,7 @@
 // A damaged page of keys costs no pair: its keys are read and changed as before. Walks pass over it, and report it
 // (kv_skipped), until `repair` has written it again. `stats` counts the searches that met damage, `check` names each.
 // A damaged word of the index costs its key, too, and so does one without its record in its place: opening writes it as
-// a lost one.
+// a lost one. A damaged name of a word costs nothing: opening finds the right one in the record.
 // A superblock with a damaged record is not used again before the next opening. An overwrite that is damaged in the
 // write buffer between a crash and the next opening counts as torn by the crash: its key has the value that the index
 // led to before. Where the device was closed, it is noticed; and a page of keys always, if a key needs it.
@@ -326,11 +326,21 @@ class kv_device {
     std::vector<std::string> keys;
     std::uint64_t next = detail::kv_ssd::bucket_of(space, from);
     const std::uint64_t last = std::uint64_t{space} << 32 | 0xffffffff;
+    if (buckets_.lacks_pages()) {
+      if (skipped == nullptr) buckets_.throw_damaged(next);
+      ++skipped->pages;
+    }
     while (keys.size() < most) {
       std::array<indexes::entry, 1> bucket{};
-      if (buckets_.scan(next, bucket) == 0 || bucket[0].key > last) break;
-      all_walks walk(core_, buckets_, space,
-                     {.mask = 0xffffffff, .pattern = static_cast<std::uint32_t>(bucket[0].key)});
+      try {
+        if (buckets_.scan(next, bucket) == 0 || bucket[0].key > last) break;
+      } catch (const kv_damaged&) {
+        if (skipped == nullptr) throw;
+        ++skipped->pages;
+        break;
+      }
+      all_walks walk(core_, buckets_, space, {.mask = 0xffffffff, .pattern = static_cast<std::uint32_t>(bucket[0].key)},
+                     true);
       const auto before = static_cast<std::ptrdiff_t>(keys.size());
       kv_skipped here;
       while (std::optional<std::string> key = walk.next(*through, &here))
@@ -379,7 +389,8 @@ class kv_device {
   // it, or both. `visit` may change the device. Returns what was damaged; of the records without a name, some may be of
   // other prefixes whose pages are damaged. Reads what for_each_key reads; where a page is damaged, also the heads of
   // all records, and all pages. Memory: the damaged keys, and a word for each record then. Keys that are put meanwhile
-  // may be met or not. Throws pmlab::error: the flash failed; and what `visit` throws.
+  // may be met or not. Throws pmlab::error: the flash failed; kv_damaged: the directory of pages is not sound, as the
+  // medium had no room to write it again; and what `visit` throws.
   template <class Visit>
   kv_damage for_each_key_there(kv_prefix prefix, std::uint8_t space, Visit&& visit) {
     return walk_over_all(prefix, space, visit).found;
@@ -388,7 +399,8 @@ class kv_device {
   // Deletes all pairs of a key space, damaged ones too, and its pages. Returns how many it has found damaged. A damaged
   // record that does not name its key, and that only damaged pages listed, goes too, unless a page of another key space
   // may have listed it: one that is damaged now, or was when `repair` met damaged records. Throws pmlab::error: the
-  // flash failed; some pairs may be left, and another call goes on. REQUIRES: no other operation on the key space.
+  // flash failed; some pairs may be left, and another call goes on. kv_damaged: the directory of pages is not sound, as
+  // the medium had no room to write it again; nothing was deleted. REQUIRES: no other operation on the key space.
   std::uint64_t erase_space(std::uint8_t space) {
     mend_directory();
     std::exception_ptr failure;
@@ -403,6 +415,8 @@ class kv_device {
     if (failure) std::rethrow_exception(failure);
     if (!all.may_be_of_others)
       for (const std::uint64_t slot : all.unnamed) erase_unnamed(slot, space);
+    else if (all.were_unread)
+      note_unlisted();  // before their pages go: another call, or `repair`, meets those that can be read then
     const lease through(core_.all_ports);
     const std::uint64_t last = std::uint64_t{space} << 32 | 0xffffffff;
     std::array<indexes::entry, 1> bucket{};
@@ -436,10 +450,7 @@ class kv_device {
             unlisted.emplace_back(head.space, key);
         },
         [&](std::uint64_t, place_word, const record_view&) { ++result.damaged; });
-    if (!lost.empty() && result.damaged != 0) {
-      root_.notes.fetch_or(detail::kv_ssd::has_unlisted_records, std::memory_order_acq_rel);
-      media::persist(core_.medium, root_.notes);  // before a page is without a record that it has listed
-    }
+    if (!lost.empty() && result.damaged != 0) note_unlisted();  // before a page is without a record that it has listed
     for (const auto& [page, keys] : lost) {
       reservation room(core_.buffer);
       if (!reserve(room, {buckets_.most_lines()})) {
@@ -452,6 +463,7 @@ class kv_device {
       if (is_done) result.relisted += keys.size();
     }
     for (const auto& [space, key] : unlisted) ++(list_again(space, key) ? result.relisted : result.left);
+    if (buckets_.lacks_pages()) ++result.left;
     return result;
   }
 
@@ -524,12 +536,17 @@ class kv_device {
       detail::kv_ssd::moments both(medium, flash, root_);
       const std::uint64_t number = both.next_number();
       core_.checks_words = how.has_checked_words();
+      if (how.has_checked_names()) core_.index.check_names();
       const std::uint64_t tail = recover(options.local_table, number);
       moment_ = both.enter(number, how.first_block());
       core_.checks_words = true;  // (E5)
+      core_.index.check_names();
+      core_.index.begin();
       replay(core_, root_, medium).keep_tail(tail);
     } else {
       core_.checks_words = true;  // the memory is complete when the flash has this version
+      core_.index.check_names();
+      core_.index.begin();
       rebuild_index(*rebuilt, options.local_table, how.first_block());
     }
   }
@@ -686,6 +703,7 @@ class kv_device {
         is_done = true;
       } else if ((added = buckets_.add(d.space, d.key, room.lines[1], through))) {
         d.page = *added;
+        d.is_on_new_page = true;
         is_done = true;
       }
       if (is_done) is_done = pairs_.put(before, d, room.lines[0]);  // (B3) in buckets.hpp
@@ -903,12 +921,15 @@ class kv_device {
   // name of a word may be damaged, too: then it has no page, and its pages have no word. Returns how many there were.
   std::uint64_t mend_directory() {
     const std::vector<std::uint64_t> damaged = buckets_.damaged();
-    if (damaged.empty()) return 0;
+    if (damaged.empty() && !buckets_.lacks_pages()) return 0;
     std::map<std::uint64_t, std::optional<typename all_buckets::range>> found;
     for (const std::uint64_t bucket : damaged) found[bucket] = std::nullopt;
     const auto add = [&](std::uint64_t bucket, std::uint32_t page) {
       const auto at = found.find(bucket);
-      if (at == found.end() && buckets_.find(bucket)) return;
+      if (at == found.end()) {
+        const auto there = buckets_.find(bucket);
+        if (there && there->oldest <= page && page <= there->newest) return;
+      }
       auto& pages = at == found.end() ? found[bucket] : at->second;
       pages = pages ? typename all_buckets::range{std::min(pages->oldest, page), std::max(pages->newest, page)}
                     : typename all_buckets::range{page, page};
@@ -926,7 +947,20 @@ class kv_device {
         },
         ignore, true);
     for (const auto& [bucket, pages] : found) buckets_.mend(bucket, pages);
-    return damaged.size();
+    if (buckets_.lacks_pages()) buckets_.look_for(names_of_pages());
+    const auto with_pages = std::ranges::count_if(found, [](const auto& one) { return one.second.has_value(); });
+    return std::max<std::uint64_t>(damaged.size(), static_cast<std::uint64_t>(with_pages));
+  }
+  [[nodiscard]] typename all_buckets::page_names names_of_pages() {
+    typename all_buckets::page_names result;
+    core_.index.for_each_slot_beside_writers([&](std::uint64_t slot) {
+      if ((slot & detail::kv_ssd::bucket_bit) == 0) return;
+      const std::uint64_t base = detail::kv_ssd::base_of_slot(slot);
+      const std::shared_lock lock(core_.lock_of(detail::kv_ssd::bucket_space, base));
+      const std::optional<place_word> place = core_.index.place_of(slot);
+      if (place && core_.can_be(*place)) result.insert(base);
+    });
+    return result;
   }
   // Those that cannot be read, each with an empty list.
   [[nodiscard]] page_lists damaged_pages() {
@@ -954,6 +988,7 @@ class kv_device {
     const std::optional<std::uint32_t> page = buckets_.add(d.space, d.key, room.lines[1], through);
     if (!page) return false;
     d.page = *page;
+    d.is_on_new_page = true;
     if (pairs_.put(before, d, room.lines[0])) return true;
     buckets_.take_back(d.space, d.key, *page, through);
     return false;
@@ -985,11 +1020,13 @@ class kv_device {
     kv_damage found{};
     std::vector<std::uint64_t> unnamed{};  // slots of the records without a name
     bool may_be_of_others = false;         // pages of other prefixes are damaged, or were
+    bool were_unread = false;              // records that the flash could not read, and may read later
   };
   // As for_each_key_there.
   template <class Visit>
   [[nodiscard]] everything walk_over_all(kv_prefix prefix, std::uint8_t space, Visit&& visit) {
     check_prefix(prefix, space);
+    if (!buckets_.is_sound()) buckets_.throw_damaged(std::uint64_t{space} << 32);
     everything all;
     all_walks walk(core_, buckets_, space, prefix);
     kv_skipped skipped = walk_through(walk, visit);
@@ -1007,7 +1044,12 @@ class kv_device {
   }
   // Records may be on no page.
   [[nodiscard]] bool may_have_unlisted() const noexcept {
-    return (root_.notes.load(std::memory_order_acquire) & detail::kv_ssd::has_unlisted_records) != 0;
+    return (root_.notes.load(std::memory_order_acquire) & detail::kv_ssd::has_unlisted_records) != 0 ||
+           buckets_.lacks_pages();
+  }
+  void note_unlisted() {
+    root_.notes.fetch_or(detail::kv_ssd::has_unlisted_records, std::memory_order_acq_rel);
+    media::persist(core_.medium, root_.notes);
   }
   // Visits the keys that only the pages `lost` list, or none. `listed`: damaged keys that others list.
   template <class Visit>
@@ -1032,6 +1074,7 @@ class kv_device {
         },
         [&](std::uint64_t slot, place_word place, const record_view& record) {
           const std::uint64_t base = detail::kv_ssd::base_of_slot(slot);
+          all.were_unread |= core_.can_be(place) && !record.may_have_key();
           // A key of the right hash has no flipped bit.
           if (!all_pairs::has_readable_key(record, base))
             unnamed[base].emplace_back(slot, place);
@@ -1134,13 +1177,18 @@ class kv_device {
   [[nodiscard]] std::uint64_t recover(bool keeps_tail, std::uint64_t number) {
     core_.last_sequence.store(number << sequence_bits, std::memory_order_release);
     replay overwrites(core_, root_, core_.medium);
-    const std::uint64_t tail = overwrites.run();
+    const std::uint64_t tail = overwrites.find();
+    mend_names(overwrites);
+    overwrites.run();
     core_.buffer.start(tail, keeps_tail);
     lose_older_pages(overwrites);
     std::vector<buffered> in_buffer;
     std::vector<std::uint64_t> lost;
+    typename all_buckets::page_names pages;
     std::uint64_t used = 0;
     core_.index.recover([&](std::uint64_t slot, place_word place) {
+      if ((slot & detail::kv_ssd::bucket_bit) != 0 && core_.can_be(place))
+        pages.insert(detail::kv_ssd::base_of_slot(slot));
       if (!core_.can_be(place)) {
         lost.push_back(slot);
       } else if (place.is_in_ring()) {
@@ -1152,12 +1200,40 @@ class kv_device {
     });
     used += adopt(in_buffer, lost);
     for (const std::uint64_t slot : lost) core_.lose(slot);
-    core_.counts.damaged.fetch_add(lost.size(), std::memory_order_relaxed);
+    const std::uint64_t mended =
+        buckets_.mend(std::move(pages), [&](const auto& missing, auto&& visit) { visit_names(missing, visit); });
+    core_.counts.damaged.fetch_add(lost.size() + mended, std::memory_order_relaxed);
     core_.buffer.begin();
     core_.flash.begin();
     core_.used_units.store(used, std::memory_order_release);
     lacks_superblock_.store(core_.flash.free_count() == 0, std::memory_order_release);
     return tail;
+  }
+
+  // Where a name of the index is damaged, the record of the slot has the right one; or a newer record in the write
+  // buffer, if a crash came before the index led to that.
+  void mend_names(const replay& overwrites) {
+    const lease through(core_.all_ports);
+    const std::size_t mended = core_.index.mend_names([&](place_word place, auto&& visit) {
+      overwrites.for_each_slot(visit);
+      const auto [record, is_whole] = core_.look(place, *through, false);
+      if (!is_whole) return;
+      const std::uint64_t base = parts::base_of(record.head().space, record.key());
+      for (std::uint64_t n = 0; n < detail::kv_ssd::slots; ++n) visit(base | n);
+    });
+    core_.counts.damaged.fetch_add(mended, std::memory_order_relaxed);
+  }
+
+  // Calls visit(name) for each of these pages whose record can be read.
+  template <class Visit>
+  void visit_names(const typename all_buckets::page_names& pages, Visit&& visit) {
+    const lease through(core_.all_ports);
+    core_.index.for_each([&](std::uint64_t slot, place_word place) {
+      const std::uint64_t base = detail::kv_ssd::base_of_slot(slot);
+      if (!pages.contains(base) || !core_.can_be(place)) return;
+      const auto [record, is_whole] = core_.look(place, base, *through, false);
+      if (is_whole) visit(record.key());
+    });
   }
 
   // A page of keys whose newest version is damaged in the write buffer looks like one whose newest version a crash has
@@ -1203,7 +1279,7 @@ class kv_device {
       core_.medium.copy(core_.buffer.at(line), zeros.data(), zeros.size());
     core_.medium.fence();
     replay empty(core_, root_, core_.medium);
-    const std::uint64_t tail = empty.run();
+    const std::uint64_t tail = empty.find();
     empty.keep_tail(tail);
     core_.buffer.start(tail, keeps_tail);
     core_.buffer.begin();

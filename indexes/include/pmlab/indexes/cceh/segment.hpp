@@ -192,6 +192,16 @@ inline void lead_to(segment& s, std::uint64_t hash, const position& at) noexcept
   });
 }
 
+// Calls `function(window, slot)` for every slot that has more than overflow bits: entries, those that a split has left
+// behind, and what no operation stores.
+template <class Function>
+void for_each_used_slot(segment& s, Function&& function) {
+  for (std::size_t w = 0; w < windows_per_segment; ++w)
+    for (entry_line& line : s.windows[w].lines)
+      for (std::size_t index = 0; index < entries_per_line; ++index)
+        if ((line.keys[index].load(std::memory_order_acquire) & ~overflow_mask) != 0) function(w, slot{&line, index});
+}
+
 // Calls `function(hash, position)` for every entry of the segment whose keys have `prefix` (upper bits of a hash).
 template <class Function>
 void for_each_entry(segment& s, std::uint64_t prefix, unsigned local_depth, Function&& function) {

@@ -27,19 +27,25 @@ class checker {
   // Checks the tree with this root.
   [[nodiscard]] check_report run(node_pointer leftmost, std::uint64_t levels) const {
     check_report report;
-    std::vector<node_pointer> known;
+    std::vector<child> known;
     for (std::uint64_t level = levels; level > 0 && report.ok(); --level)
       leftmost = check_level(leftmost, level - 1, known, report);
     return report;
   }
 
  private:
+  // A node, and the key that the level above has as its least one.
+  struct child {
+    key_type low;
+    node_pointer at;
+  };
+
   // Checks the level that begins at `leftmost`; returns where the next one below begins. `known`: the nodes of the
   // level that the one above knows, and then those of the next one that this one knows.
-  node_pointer check_level(node_pointer leftmost, std::uint64_t level, std::vector<node_pointer>& known,
+  node_pointer check_level(node_pointer leftmost, std::uint64_t level, std::vector<child>& known,
                            check_report& report) const {
     node_pointer next_level{};
-    std::vector<node_pointer> children;
+    std::vector<child> children;
     std::size_t met = 0;  // number of the `known` ones that were met: a complete list meets all, in their order
     key_type low = 0;
     for (node_pointer at = leftmost;;) {
@@ -50,8 +56,9 @@ class checker {
       }
       node& n = *medium_.resolve(at);
       if (at == leftmost) next_level = n.first_child.load(std::memory_order_acquire);
-      if (level > 0) children.push_back(n.first_child.load(std::memory_order_acquire));
-      if (met < known.size() && known[met] == at) ++met;
+      if (level > 0) children.push_back({low, n.first_child.load(std::memory_order_acquire)});
+      if (met < known.size() && known[met].at == at && known[met++].low != low)
+        report.add("T5: the parent of " + where() + " has another least key for it than the node before it");
       const key_type high = n.high_key.load(std::memory_order_acquire);
       const node_pointer next = n.sibling.load(std::memory_order_acquire);
       if (n.level.load(std::memory_order_acquire) != level)
@@ -67,17 +74,17 @@ class checker {
         if (k < low) report.add("T1: " + slot() + " is below its node");
         if (level == 0) {
           ++report.entries;
-        } else if (const node_pointer child(n.value_at(i)); !media::can_name(medium_, child)) {
+        } else if (const node_pointer to(n.value_at(i)); !media::can_name(medium_, to)) {
           report.add("T2: " + slot() + " leads nowhere");
-        } else if (medium_.resolve(child)->level.load(std::memory_order_acquire) != level - 1) {
+        } else if (medium_.resolve(to)->level.load(std::memory_order_acquire) != level - 1) {
           report.add("T2: " + slot() + " leads to another level than the next one");
         } else {
-          children.push_back(child);
+          children.push_back({k, to});
         }
       }
       if (level == 0 && !next && n.greatest_present.load(std::memory_order_acquire) != 0) ++report.entries;
       if (!next && met < known.size())
-        report.add("T2: no link leads to the node at " + std::to_string(known[met].word()) + " of level " +
+        report.add("T2: no link leads to the node at " + std::to_string(known[met].at.word()) + " of level " +
                    std::to_string(level) + ", which its parent knows");
       if (!next || high <= low) {
         known = std::move(children);

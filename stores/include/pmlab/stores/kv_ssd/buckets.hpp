@@ -13,6 +13,10 @@
 //   (B4) < (B5) < (B6): a crash leaves a listed key without a record at most. An iterator does not return it: a listed
 //   key counts only if its record is there, and names this page.
 //
+// The directory has nothing that the pages' names do not have, too. Where a bit of it flips, opening writes it again:
+//   (B7) a tree beside it has all that was found  (B8) this one is the directory, by one publication
+//   (B7) < (B8): a crash leaves the directory as it was, for the next opening.
+//
 // A page that is damaged stays as it is: keys are added behind it, and those that it lists are listed by no page. A
 // repair (kv_device::repair) writes it again, from the records that name it.
 #pragma once
@@ -28,16 +32,20 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -55,8 +63,7 @@ class buckets {
   using all_pairs = pairs<Medium, Device, Hash>;
 
  public:
-  buckets(parts& of, std::string_view directory)
-      : core_(of), pairs_(of), directory_(indexes::fast_fair<Medium>::open(of.medium, directory)) {}
+  buckets(parts& of, std::string_view directory) : core_(of), pairs_(of), name_(directory), directory_(open(name_)) {}
 
   // The bytes of the key of a page.
   static constexpr std::size_t name_bytes = 16;
@@ -80,6 +87,7 @@ class buckets {
     const std::scoped_lock lock(lock_of(bucket));
     const std::optional<range> there = find(bucket);
     if (there) return add_to(bucket, *there, key, room, through);
+    if (lacks_pages()) throw_damaged(bucket);  // it may have pages, which would be written over
     const range pages{1, 1};
     if (!set(bucket, pages)) return std::nullopt;  // (B1)
     // A bucket without a page takes space in the medium for nothing.
@@ -87,10 +95,10 @@ class buckets {
     try {
       page = add_to(bucket, pages, key, room, through);
     } catch (...) {
-      static_cast<void>(directory_.erase(bucket));
+      erase(bucket);
       throw;
     }
-    if (!page) static_cast<void>(directory_.erase(bucket));
+    if (!page) erase(bucket);
     return page;
   }
 
@@ -156,7 +164,7 @@ class buckets {
     const std::optional<range> pages = find(bucket);
     if (!pages) return;
     for (std::uint32_t page = pages->oldest; page <= pages->newest; ++page) erase_page(bucket, page, through);
-    static_cast<void>(directory_.erase(bucket));  // (B6)
+    erase(bucket);  // (B6)
   }
 
   // Removes a key that is absent now (B4) from its page. `room` as for `add`, or null: the page stays, if the key is
@@ -185,30 +193,71 @@ class buckets {
   // Keys are added to a page with a greater number only. Throws pmlab::error: no space.
   void end_page(std::uint64_t bucket, std::uint32_t number) { list_page(bucket, number + 1); }
 
-  // Buckets from `from` on, in ascending order.
+  // Buckets from `from` on, in ascending order. Throws kv_damaged: a link of the directory is damaged.
   [[nodiscard]] std::size_t scan(std::uint64_t from, std::span<indexes::entry> out) {
-    return directory_.scan(from, out);
+    return in_directory([&] { return directory_->scan(from, out); });
   }
   // The pages of a bucket, if it has any. Throws kv_damaged: its word of the directory is damaged.
   [[nodiscard]] std::optional<range> find(std::uint64_t bucket) {
-    const std::optional<std::uint64_t> w = directory_.find(bucket);
+    const std::optional<std::uint64_t> w = word_of(bucket);
     if (!w) return std::nullopt;
     if (const page_range pages(*w); pages.is_whole(bucket)) return range{pages.oldest(), pages.newest()};
+    throw_damaged(bucket);
+  }
+  [[noreturn]] void throw_damaged(std::uint64_t bucket) const {
     throw kv_damaged("the directory of device " + core_.device.name() + " is damaged: pages of keys of key space " +
                          std::to_string(bucket >> 32) + " are not found",
-                     "repair the device: the directory is written again");
+                     is_sound()
+                         ? "repair the device: the directory is written again"
+                         : "open the device again: the directory is written again, if the medium has room for it");
   }
   // Those whose word of the directory is damaged.
   [[nodiscard]] std::vector<std::uint64_t> damaged() {
     std::vector<std::uint64_t> found;
-    std::array<indexes::entry, 16> some;
-    for (std::uint64_t next = 0;;) {
-      const std::size_t count = scan(next, some);
-      for (const indexes::entry& e : std::span(some).first(count))
-        if (!page_range(e.value).is_whole(e.key)) found.push_back(e.key);
-      if (count < some.size() || !is_followed(some[count - 1].key, next)) return found;
-      next = some[count - 1].key + 1;
+    static_cast<void>(for_each_word([&](std::uint64_t bucket, page_range pages) {
+      if (!pages.is_whole(bucket)) found.push_back(bucket);
+    }));
+    return found;
+  }
+
+  // False: links or bounds of the directory are damaged, and the medium had no room to write it again.
+  [[nodiscard]] bool is_sound() const noexcept { return is_sound_.load(std::memory_order_acquire); }
+  // Hashes of the names of pages, as the index has them.
+  using page_names = std::unordered_set<std::uint64_t>;
+  // The directory does not lead to all pages, and nothing of it shows which are missing.
+  [[nodiscard]] bool lacks_pages() const noexcept { return lacks_pages_.load(std::memory_order_acquire); }
+  // Opening. `pages` has all that the index has. Where the directory does not lead to each of them, it is written
+  // again, durably; for_each_name(missing, visit) calls visit(name) for those of `missing` whose names can be read.
+  // Returns how many words of it were damaged, at least. REQUIRES: no other operation.
+  template <class ForEachName>
+  std::uint64_t mend(page_names pages, ForEachName&& for_each_name) {
+    if (leads_to(pages)) return 0;
+    std::uint64_t mended = directory_->mend_keys(
+        [&](std::uint64_t bucket, std::uint64_t w, bool) { return name_of(bucket, page_range(w), pages); });
+    if (mended == 0 || !leads_to(pages)) {
+      ranges found;
+      const page_names missing = pages;
+      for_each_name(missing, [&](std::string_view name) {
+        const auto [bucket, number] = page_of_name(name);
+        extend(found, bucket, {number, number});
+        pages.erase(hash_of_page(bucket, number));
+      });
+      if (is_sound())
+        set_words(found, pages.empty());
+      else
+        write_again(found);
+      ++mended;
     }
+    lacks_pages_.store(!is_sound() || !pages.empty(), std::memory_order_release);
+    return mended;
+  }
+  // Beside other operations: looks whether the directory leads to all of `pages` now.
+  void look_for(page_names pages) {
+    const bool is_ascending = for_each_word([&](std::uint64_t bucket, page_range w) {
+      if (word_of(bucket) == w.word()) leave_out(bucket, w, pages);
+    });
+    const bool lacks = !is_ascending || !pages.empty() || !is_sound();
+    lacks_pages_.store(lacks, std::memory_order_release);
   }
   // A walk that was at `from` goes on behind `bucket`. A damaged name may be any number: no walk turns back.
   [[nodiscard]] static bool is_followed(std::uint64_t bucket, std::uint64_t from) noexcept {
@@ -217,13 +266,13 @@ class buckets {
   // A bucket whose word is damaged or lost has these pages, or none.
   void mend(std::uint64_t bucket, std::optional<range> pages) {
     const std::scoped_lock lock(lock_of(bucket));
-    const std::optional<std::uint64_t> w = directory_.find(bucket);
+    const std::optional<std::uint64_t> w = word_of(bucket);
     if (w && page_range(*w).is_whole(bucket)) {
       if (pages) list_pages(bucket, *pages);
     } else if (pages) {
       must_set(bucket, *pages);
     } else {
-      static_cast<void>(directory_.erase(bucket));
+      erase(bucket);
     }
   }
   // The keys that a page lists, one after the other, each behind its length; empty: there is no such page. Throws
@@ -271,11 +320,14 @@ class buckets {
     return page;
   }
 
-  [[nodiscard]] std::uint64_t medium_bytes() const { return directory_.stats().medium_bytes; }
+  // 0: the directory is not sound.
+  [[nodiscard]] std::uint64_t medium_bytes() const { return is_sound() ? directory_->stats().medium_bytes : 0; }
   [[nodiscard]] indexes::check_report check() {
-    indexes::check_report report = directory_.check();
-    for (const std::uint64_t bucket : damaged())
-      report.add("the word of bucket " + std::to_string(bucket) + " in the directory is damaged");
+    indexes::check_report report = directory_->check();
+    if (is_sound())
+      for (const std::uint64_t bucket : damaged())
+        report.add("the word of bucket " + std::to_string(bucket) + " in the directory is damaged");
+    if (lacks_pages()) report.add("the directory is damaged: it does not lead to all pages of keys");
     return report;
   }
 
@@ -283,6 +335,120 @@ class buckets {
   static constexpr std::size_t locks = 64;
   static constexpr std::uint32_t most_names = 8;  // tries of a new page
   enum class written : std::uint8_t { yes, no_slot, no_room };
+
+  // Calls visit(bucket, word) for each bucket. False: their names do not ascend.
+  template <class Visit>
+  [[nodiscard]] bool for_each_word(Visit&& visit) {
+    bool is_ascending = true;
+    std::array<indexes::entry, 16> some;
+    for (std::uint64_t next = 0;;) {
+      const std::uint64_t from = next;
+      const std::size_t count = scan(from, some);
+      for (const indexes::entry& e : std::span(some).first(count)) {
+        visit(e.key, page_range(e.value));
+        if (e.key < next)
+          is_ascending = false;
+        else
+          next = e.key + 1;
+      }
+      if (count < some.size() || next <= from) return is_ascending;
+    }
+  }
+  using tree = indexes::fast_fair<Medium>;
+  using ranges = std::map<std::uint64_t, range>;
+
+  [[nodiscard]] std::unique_ptr<tree> open(const std::string& name) {
+    return std::unique_ptr<tree>(new tree(tree::open(core_.medium, name)));
+  }
+  // Calls visit(bucket, word) for each, as the leaves have them. REQUIRES: no other operation.
+  template <class Visit>
+  void for_each_in_leaves(Visit&& visit) {
+    directory_->mend_keys([&](std::uint64_t bucket, std::uint64_t w, bool is_entry) -> std::optional<std::uint64_t> {
+      if (is_entry) visit(bucket, page_range(w));
+      return std::nullopt;
+    });
+  }
+  // Leaves in `pages` those that the directory does not lead to. True: there are none, and each way to a bucket is the
+  // right one. REQUIRES: no other operation.
+  [[nodiscard]] bool leads_to(page_names& pages) {
+    for_each_in_leaves([&](std::uint64_t bucket, page_range w) { leave_out(bucket, w, pages); });
+    bool are_ways_right = directory_->check().ok();
+    bool is_whole = pages.empty();
+    if (are_ways_right)
+      directory_->for_each([&](std::uint64_t bucket, std::uint64_t w) {
+        are_ways_right &= directory_->find(bucket) == w;
+        is_whole &= page_range(w).is_whole(bucket);
+      });
+    is_sound_.store(are_ways_right, std::memory_order_release);
+    return are_ways_right && is_whole;
+  }
+  static void extend(ranges& words, std::uint64_t bucket, range pages) {
+    range& all = words.try_emplace(bucket, pages).first->second;
+    all = {std::min(all.oldest, pages.oldest), std::max(all.newest, pages.newest)};
+  }
+  // The directory, which is sound, gets these pages in its place. `are_all`: what its damaged words led to is among
+  // them.
+  void set_words(const ranges& found, bool are_all) try {
+    for (const std::uint64_t bucket : damaged())
+      if (are_all && !found.contains(bucket)) erase(bucket);
+    for (const auto& [bucket, pages] : found) mend(bucket, pages);
+  } catch (const error&) {
+    is_sound_.store(false, std::memory_order_release);  // no room in the medium
+  }
+  // Another directory has these pages, and those that the whole words of this one lead to. Without room in the medium
+  // there is none, and this one is not sound.
+  void write_again(ranges found) try {
+    for_each_in_leaves([&](std::uint64_t bucket, page_range w) {
+      if (w.is_whole(bucket)) extend(found, bucket, {w.oldest(), w.newest()});
+    });
+    const std::string beside = name_.substr(0, name_.size() - 1) + "r";
+    const auto root_of = [&](const std::string& name) -> word& {
+      return *core_.medium.named_root(name, tree::layout_name, tree::layout_version).word;
+    };
+    is_sound_.store(false, std::memory_order_release);
+    replace_root(root_of(beside), 0, root_of(beside));  // what a crash, or an opening without room, has left
+    {
+      tree made = tree::open(core_.medium, beside);
+      for (const auto& [bucket, pages] : found)
+        if (made.upsert(bucket, page_range(bucket, pages.oldest, pages.newest).word()) == indexes::outcome::full)
+          return;
+    }                                                                                                // (B7)
+    replace_root(root_of(name_), root_of(beside).load(std::memory_order_acquire), root_of(beside));  // (B8)
+    directory_ = open(name_);
+    is_sound_.store(true, std::memory_order_release);
+  } catch (const error&) {
+    // The medium has no room for one name more, or for a node.
+  }
+  // `root` gets the word w, and `left` none.
+  void replace_root(word& root, std::uint64_t w, word& left) {
+    typename Medium::publication change(core_.medium);
+    change.store(left, 0);
+    if (&root != &left) change.store(root, w);
+    change.commit();
+  }
+  // The directory leads to the pages of this word.
+  static void leave_out(std::uint64_t bucket, page_range w, page_names& pages) {
+    // More pages than that are those of a damaged word of a release before.
+    if (!w.is_whole(bucket) || w.newest() - w.oldest() > std::uint32_t{1} << 24) return;
+    for (std::uint64_t page = w.oldest(); page <= w.newest() && !pages.empty(); ++page)
+      pages.erase(hash_of_page(bucket, static_cast<std::uint32_t>(page)));
+  }
+  [[nodiscard]] static std::uint64_t hash_of_page(std::uint64_t bucket, std::uint32_t page) noexcept {
+    const std::array<char, name_bytes> name = name_of_page(bucket, page);
+    return parts::base_of(bucket_space, {name.data(), name.size()});
+  }
+  // The bucket that a word of the directory is of, if a bit of its name has flipped, and if it has one of `pages`.
+  [[nodiscard]] static std::optional<std::uint64_t> name_of(std::uint64_t damaged, page_range w,
+                                                            const page_names& pages) {
+    if (w.is_whole(damaged)) return std::nullopt;
+    for (unsigned bit = 0; bit < 64; ++bit) {
+      const std::uint64_t bucket = damaged ^ std::uint64_t{1} << bit;
+      if (w.is_whole(bucket) &&
+          (pages.contains(hash_of_page(bucket, w.oldest())) || pages.contains(hash_of_page(bucket, w.newest()))))
+        return bucket;
+    }
+    return std::nullopt;
+  }
 
   [[nodiscard]] std::mutex& lock_of(std::uint64_t bucket) noexcept { return mutexes_[mix_bits(bucket) % locks]; }
   [[nodiscard]] static std::size_t page_bytes(std::size_t content) noexcept {
@@ -340,7 +506,23 @@ class buckets {
   }
   [[nodiscard]] bool set(std::uint64_t bucket, range pages) {
     const std::uint64_t w = page_range(bucket, pages.oldest, pages.newest).word();
-    return directory_.upsert(bucket, w) != indexes::outcome::full;
+    return in_directory([&] { return directory_->upsert(bucket, w); }) != indexes::outcome::full;
+  }
+  void erase(std::uint64_t bucket) {
+    static_cast<void>(in_directory([&] { return directory_->erase(bucket); }));
+  }
+  [[nodiscard]] std::optional<std::uint64_t> word_of(std::uint64_t bucket) {
+    return in_directory([&] { return directory_->find(bucket); });
+  }
+  // What operation() returns. Throws kv_damaged: a link of the directory is damaged.
+  template <class Operation>
+  auto in_directory(Operation&& operation) try {
+    return operation();
+  } catch (const error& e) {
+    is_sound_.store(false, std::memory_order_release);
+    lacks_pages_.store(true, std::memory_order_release);
+    throw kv_damaged("the directory of device " + core_.device.name() + " is damaged: " + e.what(),
+                     "open the device again: the directory is written again, if the medium has room for it");
   }
   // Where a page lists the key.
   [[nodiscard]] static std::optional<std::size_t> place_in(std::string_view page, std::string_view key) {
@@ -411,14 +593,17 @@ class buckets {
     range pages = *there;
     while (pages.oldest < pages.newest && !has_page(bucket, pages.oldest, through)) ++pages.oldest;
     if (pages.oldest == pages.newest && !has_page(bucket, pages.newest, through))
-      static_cast<void>(directory_.erase(bucket));  // (B6)
+      erase(bucket);  // (B6)
     else
       static_cast<void>(set(bucket, pages));
   }
 
   parts& core_;
   all_pairs pairs_;
-  indexes::fast_fair<Medium> directory_;
+  std::string name_;
+  std::unique_ptr<tree> directory_;
+  std::atomic<bool> is_sound_{true};      // as the opening, or an operation since, has found it
+  std::atomic<bool> lacks_pages_{false};  // since the device was opened
   std::array<std::mutex, locks> mutexes_;
 };
 

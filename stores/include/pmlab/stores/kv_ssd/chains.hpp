@@ -8,11 +8,18 @@
 // whole, and what is erased anywhere makes space for any key. Searches that find no record in the chain look there,
 // too, in a device whose notes say that there may be some.
 //
-// The words are in the global index, a cceh in the medium. With local tables, the word of a slot that was overwritten
-// is in the table of its manager until the record is on flash: the slot's word of the global index leads to an older
-// place meanwhile, which may be in use for something else.
+// The words are in the global index, a cceh in the medium. A checked word is there with the parity of its name, so that
+// a flipped bit of either is noticed. A name is as the table stores it: the hash of the slot.
+//
+// The table's directory leads to its segments: a damaged one may hide half of all keys. Closing leaves a check of it in
+// the notes, which ends when the device is open: (K1) with each entry in its place  (K2) before the next one.
+// (K1), (K2): the check that an opening finds is that of the directory, or there is none.
+//
+// With local tables, the word of a slot that was overwritten is in the table of its manager until the record is on
+// flash: the slot's word of the global index leads to an older place meanwhile, which may be in use for something else.
 #pragma once
 
+#include <pmlab/base/error.hpp>
 #include <pmlab/indexes/cceh.hpp>
 #include <pmlab/indexes/index.hpp>
 #include <pmlab/media/lines.hpp>
@@ -23,10 +30,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace pmlab::stores::detail::kv_ssd {
@@ -69,14 +79,24 @@ struct index_counts {
 template <media::medium Medium, class Index = indexes::cceh<Medium>>
 class chains {
  public:
-  // `notes`: of the device, in the medium. `local`: overwrites are deferred; `bloom`: the tables have filters.
+  // `notes`: of the device, in the medium. `local`: overwrites are deferred; `bloom`: the tables have filters. Throws
+  // pmlab::error: the directory of the table is damaged.
   chains(Medium& medium, std::string_view name, word& notes, bool local, bool bloom)
       : medium_(medium),
         notes_(notes),
         may_have_outlying_((notes.load(std::memory_order_acquire) & has_outlying_slots) != 0),
         defers_(local),
-        index_(Index::open(medium, name)) {
+        name_(name),
+        index_(open()) {
     for (local_table& t : tables_) t.use(bloom);
+  }
+  // Words that are written are named from now on. REQUIRES: no other operation.
+  void check_names() noexcept { checks_names_ = true; }
+  // From now on slots may be added. REQUIRES: no other operation.
+  void begin() {
+    if ((notes_.load(std::memory_order_acquire) & index_check) == 0) return;
+    notes_.fetch_and(~std::uint64_t{index_check}, std::memory_order_acq_rel);
+    media::persist(medium_, notes_);  // (K2)
   }
 
   // The result of a search: the slot of the key, or the one where it is to be added.
@@ -161,10 +181,29 @@ class chains {
     table_of(at.slot).erase(at.slot);
   }
 
+  // Opening: slots with a damaged name have the right one from now on, durably. `for_each_likely(place, visit)` calls
+  // visit(slot) for the slots that one with this place may be. Returns how many there were. REQUIRES: no other
+  // operation, and the local tables are empty.
+  //
+  // What a split of the table has left behind is taken for no slot: its name is not of that part of the table.
+  template <class ForEachLikely>
+  std::size_t mend_names(ForEachLikely&& for_each_likely) {
+    return index_.mend_hashes([&](std::uint64_t hash, std::uint64_t w, bool is_live) -> std::optional<std::uint64_t> {
+      if (is_live && place_word::of_named(w, hash).is_whole()) return std::nullopt;
+      std::optional<std::uint64_t> right;
+      const std::uint64_t other_parity = hash ^ (is_live ? 1 : 0);
+      for_each_likely(place_word::of_named(w, other_parity), [&](std::uint64_t slot) {
+        const std::uint64_t likely = Index::hash_of(slot);
+        if (std::popcount(likely ^ hash) == (is_live ? 1 : 0)) right = likely;
+      });
+      return right;
+    });
+  }
+
   // Opening: a record in the write buffer is the newest of the slot's key. Nothing happens if the slot has no record:
   // its key was deleted later. Durable on return. REQUIRES: the local tables are empty.
   void replay(std::uint64_t slot, place_word place) {
-    const std::optional<std::uint64_t> w = index_.find(slot);
+    const std::optional<std::uint64_t> w = in_table(slot);
     if (!w || place_word(*w).is_gone()) return;
     static_cast<void>(set(slot, place_word(*w).has_follower() ? place.with_follower() : place));
   }
@@ -172,7 +211,7 @@ class chains {
   // Opening: the slot's key has lost its record, and gets the word `lost`. Durable on return. REQUIRES: the local
   // tables are empty.
   void lose(std::uint64_t slot, place_word lost) {
-    const std::optional<std::uint64_t> w = index_.find(slot);
+    const std::optional<std::uint64_t> w = in_table(slot);
     if (!w || place_word(*w).is_gone() || (place_word(*w).is_whole() && place_word(*w).is_lost())) return;
     static_cast<void>(set(slot, place_word(*w).has_follower() ? lost.with_follower() : lost));
   }
@@ -182,17 +221,19 @@ class chains {
   void settle_before(std::size_t manager, std::uint64_t in_buffer) {
     tables_[manager].settle_before(in_buffer, [&](std::uint64_t slot, std::uint64_t w) {
       counts_.changes.fetch_add(1, std::memory_order_relaxed);
-      static_cast<void>(index_.update(slot, w));
+      static_cast<void>(index_.update(slot, for_table(slot, place_word(w))));
     });
   }
-  // Closing: the global index leads to all that the local tables lead to. Durable on return. False: a slot has no word.
-  // REQUIRES: no other operation.
+  // Closing: the global index leads to all that the local tables lead to, and has a check. Durable on return. False: a
+  // slot has no word. REQUIRES: no other operation, and none follows.
   [[nodiscard]] bool settle() {
     bool is_done = true;
     for (const local_table& t : tables_)
       t.for_each([&](std::uint64_t slot, std::uint64_t w) {
-        is_done = index_.update(slot, w) == indexes::outcome::updated && is_done;
+        is_done = index_.update(slot, for_table(slot, place_word(w))) == indexes::outcome::updated && is_done;
       });
+    notes_.fetch_or(check_of_directory(), std::memory_order_acq_rel);
+    media::persist(medium_, notes_);  // (K1)
     return is_done;
   }
 
@@ -225,7 +266,8 @@ class chains {
   template <class Visit>
   void for_each(Visit&& visit) const {
     index_.for_each([&](std::uint64_t slot, std::uint64_t w) {
-      const place_word place(tables_[manager_of(slot)].find(slot).value_or(w));
+      const std::optional<std::uint64_t> local = tables_[manager_of(slot)].find(slot);
+      const place_word place = local ? place_word(*local) : place_word::of_named(w, Index::hash_of(slot));
       if (!place.is_gone()) visit(slot, place);
     });
   }
@@ -241,7 +283,7 @@ class chains {
   void recover(Visit&& visit) {
     std::vector<std::uint64_t> gone;
     index_.for_each([&](std::uint64_t slot, std::uint64_t w) {
-      const place_word place(w);
+      const auto place = place_word::of_named(w, Index::hash_of(slot));
       if (!place.is_gone())
         visit(slot, place);
       else if (was_full())
@@ -263,6 +305,18 @@ class chains {
   [[nodiscard]] indexes::check_report check() const { return index_.check(); }
 
  private:
+  [[nodiscard]] Index open() {
+    const std::uint64_t check = notes_.load(std::memory_order_acquire) & index_check;
+    if (check != 0 && check != check_of_directory())
+      throw error("the index of the key-value device in " + medium_.name() + " is damaged: its directory",
+                  "restore the pool and the flash from a copy, or rebuild the memory from the flash");
+    return Index::open(medium_, name_);
+  }
+  [[nodiscard]] std::uint64_t check_of_directory() {
+    const std::uint64_t sum = Index::directory_sum(medium_, name_) & index_check;
+    return sum != 0 ? sum : index_check;
+  }
+
   // A slot that has no word gets one. Where the medium was full before, the index grows only if it must: what it takes,
   // it keeps, and the directory needs some again when its nodes split.
   template <class Write>
@@ -270,8 +324,9 @@ class chains {
     const auto try_slot = [&](std::uint64_t slot, bool may_grow) {
       write_record(slot);
       counts_.changes.fetch_add(1, std::memory_order_relaxed);
-      return indexes::outcome::inserted == (may_grow ? index_.insert(slot, place.word())  // (C2)
-                                                     : index_.insert_without_split(slot, place.word()));
+      const std::uint64_t w = for_table(slot, place);
+      return indexes::outcome::inserted == (may_grow ? index_.insert(slot, w)  // (C2)
+                                                     : index_.insert_without_split(slot, w));
     };
     const auto try_chain = [&](bool may_grow) {
       if (at.unlinked) static_cast<void>(set(at.slot - 1, at.before.with_follower()));  // (C1)
@@ -324,16 +379,26 @@ class chains {
   }
   [[nodiscard]] static position gone_slot(std::uint64_t slot) { return {.slot = slot, .is_gone = true}; }
 
+  // The word that the global index has for a slot, and the one that it gets.
+  [[nodiscard]] std::optional<std::uint64_t> in_table(std::uint64_t slot) {
+    const std::optional<std::uint64_t> w = index_.find(slot);
+    if (!w) return std::nullopt;
+    return place_word::of_named(*w, Index::hash_of(slot)).word();
+  }
+  [[nodiscard]] std::uint64_t for_table(std::uint64_t slot, place_word place) const noexcept {
+    return checks_names_ ? place.named(Index::hash_of(slot)) : place.word();
+  }
+
   [[nodiscard]] local_table& table_of(std::uint64_t slot) noexcept { return tables_[manager_of(slot)]; }
   [[nodiscard]] std::optional<std::uint64_t> word_of(std::uint64_t slot) {
     if (const std::optional<std::uint64_t> w = table_of(slot).find(slot)) return w;
     counts_.reads.fetch_add(1, std::memory_order_relaxed);
-    return index_.find(slot);
+    return in_table(slot);
   }
   // The slot, which has a word, gets this one.
   [[nodiscard]] bool set(std::uint64_t slot, place_word place) {
     counts_.changes.fetch_add(1, std::memory_order_relaxed);
-    const bool done = index_.update(slot, place.word()) == indexes::outcome::updated;
+    const bool done = index_.update(slot, for_table(slot, place)) == indexes::outcome::updated;
     table_of(slot).erase(slot);
     return done;
   }
@@ -342,6 +407,8 @@ class chains {
   word& notes_;
   std::atomic<bool> may_have_outlying_;  // a copy of the notes in DRAM, for each search for an absent key
   bool defers_;
+  bool checks_names_ = false;
+  std::string name_;
   Index index_;
   std::array<local_table, managers_of_users + managers_of_buckets> tables_;
   index_counts counts_;

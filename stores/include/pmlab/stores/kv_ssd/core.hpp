@@ -216,6 +216,13 @@ struct core {
   }
   // The same, of a record that may be damaged: also one that the flash cannot read, or whose place cannot be.
   [[nodiscard]] seen look(place_word at, std::uint64_t base, port<Device>& through, bool whole) {
+    const seen there = look(at, through, whole);
+    const bool is_whole = there.is_whole && base_of(there.record.head().space, there.record.key()) == base;
+    if (!is_whole) counts.damaged.fetch_add(1, std::memory_order_relaxed);
+    return {there.record, is_whole};
+  }
+  // The same of any chain.
+  [[nodiscard]] seen look(place_word at, port<Device>& through, bool whole) {
     static constexpr std::array<std::byte, sizeof(record_head)> nothing{};
     std::span<const std::byte> bytes = nothing;
     const std::size_t room = std::size_t{at.units()} * sizes.unit_bytes;
@@ -231,8 +238,7 @@ struct core {
     }
     const record_view record(bytes);
     const bool is_whole = record.has_whole_head(seed) && sizes.units_for(bytes_of(record.head())) == at.units() &&
-                          base_of(record.head().space, record.key()) == base && at.fits(record.head().sequence);
-    if (!is_whole) counts.damaged.fetch_add(1, std::memory_order_relaxed);
+                          at.fits(record.head().sequence);
     return {record, is_whole};
   }
 

@@ -32,12 +32,14 @@ class walk {
   using all_buckets = buckets<Medium, Device, Hash>;
 
  public:
-  walk(parts& of, all_buckets& over, std::uint8_t space, kv_prefix prefix)
+  // `is_part`: the caller looks itself whether the directory lacks pages.
+  walk(parts& of, all_buckets& over, std::uint8_t space, kv_prefix prefix, bool is_part = false)
       : core_(of),
         pairs_(of),
         buckets_(over),
         space_(space),
         prefix_(prefix),
+        is_part_(is_part),
         began_(of.last_sequence.load(std::memory_order_acquire)),
         from_(std::uint64_t{space} << 32 | (prefix.pattern & leading(prefix.mask))),
         last_(from_ | static_cast<std::uint32_t>(~leading(prefix.mask))) {}
@@ -92,7 +94,12 @@ class walk {
   // Fills `listed_` from the next page. False: there is none.
   [[nodiscard]] bool read_page(port<Device>& through) {
     for (;;) {
-      if (!bucket_ && !next_bucket()) return false;
+      if (!bucket_ && !next_bucket()) {
+        if (is_part_ || !skipped_pages_.empty() || !buckets_.lacks_pages()) return false;
+        const std::uint64_t space = std::uint64_t{space_} << 32;
+        skipped_pages_.emplace_back(space, all_buckets::all_pages);
+        buckets_.throw_damaged(space);
+      }
       std::optional<typename all_buckets::range> pages;
       try {
         pages = buckets_.find(*bucket_);
@@ -126,7 +133,14 @@ class walk {
     std::array<indexes::entry, 16> some;
     while (!is_done_) {
       const std::uint64_t from = from_;
-      const std::size_t count = buckets_.scan(from, some);
+      std::size_t count = 0;
+      try {
+        count = buckets_.scan(from, some);
+      } catch (const kv_damaged&) {
+        is_done_ = true;
+        skipped_pages_.emplace_back(std::uint64_t{space_} << 32, all_buckets::all_pages);
+        throw;
+      }
       for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t bucket = some[i].key;
         if (bucket < from_ || bucket > last_) continue;
@@ -146,6 +160,7 @@ class walk {
   all_buckets& buckets_;
   std::uint8_t space_;
   kv_prefix prefix_;
+  bool is_part_;
   std::uint64_t began_;  // the last sequence then
   std::uint64_t from_;   // buckets from here on were not met
   std::uint64_t last_;   // that can match

@@ -51,8 +51,9 @@ static_assert(sizeof(record_head) == 48 && std::is_trivially_copyable_v<record_h
 
 // In `notes`. Records of releases without local tables have none: their slot and lap are not set.
 enum record_note : std::uint8_t {
-  has_lap = 1,      // slot and lap are set
-  is_deferred = 2,  // an overwrite that the index does not lead to yet: the record itself is the commit
+  has_lap = 1,         // slot and lap are set
+  is_deferred = 2,     // an overwrite that the index does not lead to yet: the record itself is the commit
+  is_on_new_page = 4,  // its page lists the key since the record before
 };
 
 [[nodiscard]] constexpr std::size_t record_bytes(std::size_t key_bytes, std::size_t value_bytes) noexcept {
@@ -113,14 +114,15 @@ class record_view {
 
 // A word of the index: where the record of a key is.
 //
-//   63 ring | 62 gone | 61 follower | 56..60 check | 40..55 units | 0..39 place
+//   63 ring | 62 gone, or named | 61 follower | 56..60 check | 40..55 units | 0..39 place
 //   place of a checked word: 39 one | 38 parity | 36..37 width | the rest of the check | address of `width` bits
 //
 // A single flipped bit of a checked word is noticed, by the parity of all bits; bit 39, by a place that cannot be (on
 // devices of up to 2^24 units). The check is that of the record's sequence: a word that leads to another version of its
 // record is noticed but for one of 31 * 4095 (an address of up to 24 bits), 31 * 255 (28 bits), 31 * 15 (32 bits) or 31
 // (36 bits). Words of releases before are not checked: those of flash have bits 56..60, those of the ring have none.
-// They are checked when their records are moved.
+// They are checked when their records are moved. A word that is named is checked, and its parity is that of its name,
+// too; only the table has such words (chains.hpp).
 class place_word {
  public:
   place_word() = default;
@@ -166,6 +168,16 @@ class place_word {
     return checked ? place_word(checked_bit).with(ring_bit) : place_word(ring_bit);
   }
   [[nodiscard]] static place_word gone_with_follower() noexcept { return place_word(gone_bit | follower_bit); }
+  // As the table has it for a name with this hash: the parity is that of both, so that a flipped bit of the name is
+  // noticed, too.
+  [[nodiscard]] std::uint64_t named(std::uint64_t hash) const noexcept {
+    return is_checked() ? (word_ | named_bit) ^ parity_of(hash) : word_;
+  }
+  // The same without the name. If a bit of that has flipped, it is not whole. Words of releases before have no name.
+  [[nodiscard]] static place_word of_named(std::uint64_t w, std::uint64_t hash) noexcept {
+    constexpr std::uint64_t both = named_bit | checked_bit;
+    return place_word((w & both) == both ? (w & ~named_bit) ^ parity_of(hash) : w);
+  }
   // Lead to the same record. One that is damaged leads where no other does.
   [[nodiscard]] bool is_same_place(place_word other) const noexcept {
     if (word_ == other.word_) return true;
@@ -196,8 +208,13 @@ class place_word {
   static constexpr std::uint64_t gone_bit = std::uint64_t{1} << 62;
   static constexpr std::uint64_t follower_bit = std::uint64_t{1} << 61;
 
+  static constexpr std::uint64_t named_bit = gone_bit;
+
   [[nodiscard]] static constexpr std::uint64_t mask_of(unsigned bits) noexcept {
     return (std::uint64_t{1} << bits) - 1;
+  }
+  [[nodiscard]] static std::uint64_t parity_of(std::uint64_t hash) noexcept {
+    return std::popcount(hash) % 2 == 0 ? 0 : parity_bit;
   }
   // From 1 to 31; 0: the word has none.
   [[nodiscard]] static std::uint64_t check_of(std::uint64_t sequence) noexcept { return 1 + sequence % 31; }
@@ -284,8 +301,9 @@ enum device_note : std::uint64_t {
   has_short_keys = 1,                             // NVMe's
   has_unlisted_records = 2,                       // damaged ones without a name may be on no page: it was repaired
   has_outlying_slots = std::uint64_t{0xff} << 8,  // the index may have keys in outlying slots (chains.hpp)
+  index_check = std::uint64_t{0xffff} << 16,      // a check of the index's directory while the device is closed; or 0
   has_check = std::uint64_t{1} << 32,             // the bits above are check_of_shape; not in releases of before
-  all_notes = has_short_keys | has_unlisted_records | has_outlying_slots,
+  all_notes = has_short_keys | has_unlisted_records | has_outlying_slots | index_check,
 };
 
 // Lines from the device's first one, with a check of their number: a flipped bit is noticed, instead of overwrites that
@@ -351,12 +369,14 @@ static_assert(sizeof(state) == 128);  // as in pools of earlier releases
   return std::max<std::uint64_t>(sum, 1) << 33 | has_check;
 }
 
-// In the first block of the flash. Version 1 has no moment behind it. Since version 3 words of the index are checked.
+// In the first block of the flash. Version 1 has no moment behind it. Since version 3 words of the index are checked,
+// since version 4 with their names.
 struct flash_header {
   static constexpr std::array<char, 8> right_magic = blocks::kv_ssd_mark.magic;
   static constexpr std::uint64_t first_version = 1;
   static constexpr std::uint64_t first_version_with_checked_words = 3;
-  static constexpr std::uint64_t current_version = 3;
+  static constexpr std::uint64_t first_version_with_checked_names = 4;
+  static constexpr std::uint64_t current_version = 4;
 
   std::array<char, 8> magic = right_magic;
   std::uint64_t version = current_version;

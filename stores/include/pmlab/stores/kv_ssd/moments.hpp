@@ -15,7 +15,8 @@
 // by the numbers. A device of a release without moments becomes guarded when it is opened. (E3) < (E4): the memory
 // expects a moment on flash from then on.
 //
-// Words of the index are checked from (E5) on, when the flash has the version of the layout that has such words.
+// Words of the index are checked from (E5) on, and their names, when the flash has the version of the layout that has
+// such words.
 // (E2) < (E5): a release before, which does not know them, refuses the flash.
 #pragma once
 

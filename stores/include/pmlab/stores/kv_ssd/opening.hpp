@@ -68,6 +68,10 @@ class opening {
   [[nodiscard]] bool has_checked_words() const noexcept {
     return header_in(first_block_.bytes()).version >= flash_header::first_version_with_checked_words;
   }
+  // The same of their names.
+  [[nodiscard]] bool has_checked_names() const noexcept {
+    return header_in(first_block_.bytes()).version >= flash_header::first_version_with_checked_names;
+  }
   // The one of the flash, as `root` has read it.
   [[nodiscard]] blocks::buffer& first_block() noexcept { return first_block_; }
   // Whether the medium's memory and the flash are of one moment. std::nullopt: the memory is not complete, or belongs

@@ -99,7 +99,8 @@ struct kv_repaired {
   std::uint64_t pages = 0;     // damaged pages of keys that were written again
   std::uint64_t relisted = 0;  // keys that these list
   std::uint64_t buckets = 0;   // damaged words of the directory, which lead to pages; they were written again
-  std::uint64_t left = 0;      // damaged pages for which there was no room, or which changed meanwhile
+  std::uint64_t left = 0;      // damaged pages for which there was no room, or which changed meanwhile; and one if the
+                               // directory lacks pages still: walks report that they miss some
 };
 
 // The result of rebuilding a device from its flash.

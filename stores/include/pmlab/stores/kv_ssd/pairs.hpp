@@ -77,6 +77,7 @@ class pairs {
     std::span<const std::byte> value{};
     std::uint64_t birth = 0;  // 0: this version is the first one
     std::uint32_t page = 0;
+    bool is_on_new_page = false;  // a key that is there was added to the page for this version
   };
 
   enum class charged : std::uint8_t { yes, no_units, no_slot };
@@ -168,6 +169,7 @@ class pairs {
     head.slot = static_cast<std::uint8_t>(slot % slots);
     head.notes = has_lap;
     if (is_commit) head.notes |= is_deferred;
+    if (d.is_on_new_page) head.notes |= stores::detail::kv_ssd::is_on_new_page;
     head.lap = static_cast<std::uint32_t>(position / core_.buffer.lines());
     head.value_sum = checksum(d.value.data(), d.value.size(), core_.seed);
     std::memcpy(record.data() + sizeof head, d.key.data(), d.key.size());

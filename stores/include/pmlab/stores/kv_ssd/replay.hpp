@@ -37,17 +37,25 @@ class replay {
  public:
   replay(Core& of, state& root, Medium& medium) : core_(of), root_(root), medium_(medium) {}
 
-  // Lets the index lead to the overwrites of the write buffer, durably; a crash repeats it. Returns the line with which
-  // the ring begins now: `keep_tail` follows, before the ring is written, and when the opening has begun. Reads no
-  // flash.
-  std::uint64_t run() {
+  // Finds the records of the write buffer. Returns the line with which the ring begins now: `keep_tail` follows, before
+  // the ring is written, and when the opening has begun. Reads no flash.
+  std::uint64_t find() {
     const std::uint64_t lines = core_.buffer.lines();
     const std::uint64_t tail = tail_of(lines);
     for (std::uint64_t line = 0; line < lines;) line += visit(line, tail);
-    for (const auto& [slot, last] : last_)
-      if (last.is_deferred) core_.index.replay(slot, last.place);
     // Behind all records so far: an opening without local tables kept no tail.
     return (std::max(tail, newest_) / lines + 2) * lines;
+  }
+
+  // Lets the index lead to the overwrites that were found, durably; a crash repeats it.
+  void run() {
+    for (const auto& [slot, last] : last_)
+      if (last.is_deferred) core_.index.replay(slot, last.place);
+  }
+  // Calls visit(slot) for each that has records in the write buffer.
+  template <class Visit>
+  void for_each_slot(Visit&& visit) const {
+    for (const auto& [slot, last] : last_) visit(slot);
   }
 
   // Behind `run`. Calls visit(record) for the newest record, in the write buffer, of each key that was added there and
@@ -83,7 +91,7 @@ class replay {
     std::uint64_t sequence = 0;
     place_word place{};
     bool is_deferred = false;
-    bool was_added = false;  // this version, or one before it, was not deferred
+    bool was_added = false;  // a page lists the key since this version, or one before it
   };
 
   [[nodiscard]] record_view record_at(const version& v) const noexcept {
@@ -116,7 +124,7 @@ class replay {
     const std::uint64_t slot = Core::base_of(head.space, record.key()) | head.slot;
     version& last = last_[slot];
     const bool defers = (head.notes & is_deferred) != 0;
-    const bool was_added = last.was_added || !defers;
+    const bool was_added = last.was_added || !defers || (head.notes & is_on_new_page) != 0;
     if (last.place.word() == 0 || position > last.position)
       last = {position, head.sequence, core_.in_ring(line, core_.sizes.units_for(bytes), head.sequence), defers};
     last.was_added = was_added;

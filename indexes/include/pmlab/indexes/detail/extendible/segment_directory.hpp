@@ -13,6 +13,7 @@
 // A crash in a split leaves the run as T1 has it, or complete. `segment_directory` completes it when it opens.
 #pragma once
 
+#include <pmlab/base/checksum.hpp>
 #include <pmlab/base/error.hpp>
 #include <pmlab/indexes/detail/bijective_hash.hpp>
 #include <pmlab/indexes/detail/extendible/directory.hpp>
@@ -69,6 +70,19 @@ class segment_directory {
   segment_directory(const segment_directory&) = delete;
   segment_directory& operator=(const segment_directory&) = delete;
   ~segment_directory() = default;
+
+  // A checksum of the directory that `root` names, and of its place: another one after each split. 0: there is none.
+  // Throws pmlab::error: it is corrupt.
+  [[nodiscard]] static std::uint64_t sum_of(const Medium& medium, const std::atomic<std::uint64_t>& root,
+                                            std::string_view table) {
+    const std::uint64_t at = root.load(std::memory_order_acquire);
+    if (at == 0) return 0;
+    directory& stored = directory_at(medium, at, table);
+    std::vector<std::uint64_t> words{at, stored.global_depth.load(std::memory_order_acquire)};
+    for (std::size_t i = 0; i < std::size_t{1} << words[1]; ++i)
+      words.push_back(stored.entries()[i].load(std::memory_order_acquire).word);
+    return checksum(words.data(), words.size() * sizeof(std::uint64_t));
+  }
 
   [[nodiscard]] static Segment* segment_of(entry_word cached) noexcept {
     return reinterpret_cast<Segment*>(cached.segment_word());
