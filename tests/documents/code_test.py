@@ -35,7 +35,7 @@ BEFORE = {
     "docs/cache.md": [""],
     "docs/chunk-store.md": [BYTES, DRIVES, POOL + DRIVES],
     "docs/embedding.md": ["", "pmlab::media::pmem pool(path); auto ship = [](auto, auto) {};", ""],
-    "docs/hosts.md": ["", ""],
+    "docs/hosts.md": ["", "", ""],
     "docs/hybrid.md": [""],
     "docs/kv-ssd.md": ["std::vector<std::string_view> keys; std::vector<std::byte> value, more;"],
     "docs/strings.md": ["", POOL],

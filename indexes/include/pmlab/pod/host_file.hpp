@@ -10,6 +10,7 @@
 #include <pmlab/base/remedy.hpp>
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -62,7 +63,9 @@ class host_file {
   // space; and what `fill` throws.
   template <class Fill>
   static void make(const std::string& path, const file_shape& shape, std::uint64_t beyond, Fill&& fill) {
-    const std::string unnamed = path + ".new-" + std::to_string(::getpid());
+    // No other one has this name: that of a process which was killed in here stays.
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    const std::string unnamed = path + ".new-" + std::to_string(::getpid()) + "-" + std::to_string(now);
     const descriptor made(::open(unnamed.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!made.is_open()) throw refused("cannot make " + unnamed, errno, "check the folder and its permissions");
     try {
