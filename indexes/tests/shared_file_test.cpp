@@ -5,6 +5,7 @@
 #include <pmlab/media/hosts.hpp>
 #include <pmlab/pod/shared_dash.hpp>
 #include <pmlab/pod/shared_file.hpp>
+#include <pmlab/pod/shared_ring.hpp>
 #include <pmlab/pod/shared_tree.hpp>
 #include <pmlab/pod/stale_lines.hpp>
 
@@ -13,6 +14,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -97,6 +99,18 @@ TEST_F(SharedFile, OneHostAloneExcludesOthers) {
 
 // ---- deaths ----
 
+// The kernel sends SIGKILL then.
+void kill_this_process_in(long nanoseconds) {
+  sigevent by{};
+  by.sigev_notify = SIGEV_SIGNAL;
+  by.sigev_signo = SIGKILL;
+  timer_t timer{};
+  itimerspec at{};
+  at.it_value.tv_nsec = nanoseconds;
+  ASSERT_EQ(::timer_create(CLOCK_MONOTONIC, &by, &timer), 0);
+  ASSERT_EQ(::timer_settime(timer, 0, &at, nullptr), 0);
+}
+
 // A process that joins, does work(memory), and is killed in there.
 template <class Work>
 void die_in(const std::string& path, Work&& work) {
@@ -108,30 +122,58 @@ void die_in(const std::string& path, Work&& work) {
   ASSERT_EQ(why.signal, SIGKILL);
 }
 
-TEST_F(SharedFile, ADeadHostIsKnownAndKeepsItsNumberUntilAllHaveClosed) {
+TEST_F(SharedFile, ADeadHostIsKnownAndItsNumberIsNeverUsedAgain) {
   const std::string path = made();
-  unsigned last = 0;
+  unsigned died = 0;
   {
     shared_file memory(path, sharing::with_others);
-    die_in(path, [](shared_file&) {});
-    EXPECT_TRUE(memory.host_is_alive(memory.host()));
-    EXPECT_FALSE(memory.host_is_alive(memory.host() + 1));
-    const shared_file next(path, sharing::with_others);
-    last = next.host();
-    EXPECT_EQ(last, memory.host() + 2);
+    died = memory.host() + 1;
+    for (int round = 0; round < 3; ++round) {
+      die_in(path, [](shared_file&) {});
+      EXPECT_TRUE(memory.host_is_alive(memory.host()));
+      EXPECT_FALSE(memory.host_is_alive(died));
+      const shared_file next(path, sharing::with_others);
+      EXPECT_NE(next.host(), died);
+      EXPECT_TRUE(memory.host_is_alive(next.host()));
+      EXPECT_FALSE(memory.host_is_alive(died));
+      died = next.host();
+    }
   }
   { const shared_file alone(path, sharing::alone); }
   const shared_file first(path, sharing::with_others), second(path, sharing::with_others);
-  EXPECT_LT(second.host(), last);
+  EXPECT_EQ(second.host(), died);  // it has left in order
 }
 
-TEST_F(SharedFile, WhenAllNumbersAreTakenTheRemedyHelps) {
+TEST_F(SharedFile, ManyMayDieAndAsManyAsThereAreSlotsMayLive) {
   const std::string path = made();
-  for (unsigned i = 0; i < pod::space_sizes{}.hosts; ++i) die_in(path, [](shared_file&) {});
-  EXPECT_NE(message_of([&] { shared_file(path, sharing::with_others); }).find("all 64 numbers of hosts"),
-            std::string::npos);
-  { const shared_file alone(path, sharing::alone); }
-  EXPECT_EQ(shared_file(path, sharing::with_others).host(), 0U);
+  constexpr unsigned slots = pod::space_sizes{}.hosts;
+  for (unsigned i = 0; i < 2 * slots; ++i) die_in(path, [](shared_file&) {});
+  std::vector<std::unique_ptr<shared_file>> all;
+  for (unsigned i = 0; i < slots; ++i) all.push_back(std::make_unique<shared_file>(path, sharing::with_others));
+  EXPECT_NE(message_of([&] { shared_file(path, sharing::with_others); }).find("all 64 hosts that"), std::string::npos);
+}
+
+// An index of the space was not opened behind the death: its locks are inherited as ever.
+TEST_F(SharedFile, LocksOutliveAnOpeningAloneThatOpensNoIndex) {
+  const std::string path = made();
+  {
+    shared_file memory(path, sharing::with_others);
+    static_cast<void>(pod::shared_tree<shared_file>::open(memory));
+  }
+  for (int round = 0; round < 10; ++round) {
+    const exit_reason why = child_process::forked_for_its_parent([&] {
+                              shared_file own(path, sharing::with_others);
+                              auto index = pod::shared_tree<shared_file>::open(own);
+                              kill_this_process_in(200'000);
+                              for (std::uint64_t i = 0;; ++i) static_cast<void>(index.upsert(1, i));
+                            }).wait();
+    ASSERT_EQ(why.signal, SIGKILL);
+    { const shared_file alone(path, sharing::alone); }
+    shared_file memory(path, sharing::with_others);
+    auto index = pod::shared_tree<shared_file>::open(memory);
+    EXPECT_NE(index.upsert(1, 7), indexes::outcome::full);
+    EXPECT_EQ(index.find(1), 7U);
+  }
 }
 
 TEST_F(SharedFile, WhatADeadHostHadReservedIsFree) {
@@ -192,6 +234,21 @@ TEST_F(SharedFile, BlocksOfManyChunksComeAndGo) {
   }
 }
 
+TEST_F(SharedFile, AHostKeepsNoChunksThatItDoesNotNeed) {
+  const std::string path = made();
+  shared_file memory(path, sharing::with_others), other(path, sharing::with_others);
+  const std::uint64_t all = memory.used().capacity_bytes;
+  EXPECT_EQ(block_at(memory, "too_large", all + 1), nullptr);
+  ASSERT_NE(block_at(other, "large", all), nullptr);
+  release(other, "large", all);
+  std::vector<std::string> names;
+  for (int i = 0; i < 12; ++i) names.push_back("block" + std::to_string(i));
+  for (const std::string& name : names) ASSERT_NE(block_at(memory, name.c_str(), mib / 4), nullptr);
+  for (const std::string& name : names) release(memory, name.c_str(), mib / 4);
+  // One chunk may stay with the host that had them.
+  EXPECT_NE(block_at(other, "large", all / 2), nullptr);
+}
+
 // Its names of changes go on where the last host of the number has ended.
 TEST_F(SharedFile, AHostThatComesAgainFreesWhatItHadAllocated) {
   const std::string path = made();
@@ -234,6 +291,10 @@ TEST_F(SharedFile, AFileIsMadeWholeOrNotAtAll) {
             std::string::npos);
   EXPECT_NE(message_of([&] { pod::make_shared_file(small, 4 * mib, 65536); }).find("is too small to be shared"),
             std::string::npos);
+  EXPECT_NE(message_of([&] { pod::make_shared_file(small, mib, mib / 2 + 64); }).find("is not made of pages"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { pod::make_shared_file(small, mib, 8 * mib); }).find("8388608 cannot be coherent"),
+            std::string::npos);
   EXPECT_NE(message_of([&] { pod::make_shared_file(folder_.file("no/file"), mib, mib); }).find("cannot make"),
             std::string::npos);
   // Nothing is left of those.
@@ -272,6 +333,35 @@ TEST_F(SharedFile, OtherAndDamagedFilesAreRefused) {
 
 // ---- copies that are stale ----
 
+// Locks that a dead host held are freed by the next one that has it alone, on the device.
+template <template <class> class Index>
+void expect_no_lock_outlives_the_dead(const std::string& path) {
+  for (int round = 0; round < 20; ++round) {
+    {
+      stale_file memory(path, sharing::alone);
+      static_cast<void>(Index<stale_file>::open(memory));
+    }
+    const exit_reason why = child_process::forked_for_its_parent([&] {
+                              stale_file own(path, sharing::with_others, std::uint64_t(round));
+                              auto index = Index<stale_file>::open(own);
+                              kill_this_process_in(100'000);
+                              for (std::uint64_t i = 0;; ++i) static_cast<void>(index.upsert(i % 3, i));
+                            }).wait();
+    ASSERT_EQ(why.signal, SIGKILL);
+    {
+      stale_file memory(path, sharing::alone);
+      static_cast<void>(Index<stale_file>::open(memory));
+    }
+    stale_file memory(path, sharing::with_others);
+    auto index = Index<stale_file>::open(memory);
+    for (std::uint64_t key = 0; key < 3; ++key) EXPECT_NE(index.upsert(key, 7), indexes::outcome::full);
+  }
+}
+template <class Medium>
+using plain_tree = pod::shared_tree<Medium>;
+template <class Medium>
+using plain_dash = pod::shared_dash<Medium>;
+
 class StaleCopies : public SharedFile {
  protected:
   std::string made_stale(std::uint64_t coherent) {
@@ -280,6 +370,36 @@ class StaleCopies : public SharedFile {
     return path;
   }
 };
+
+// Stores to a block that was never published are not written back over the next owner's.
+TEST_F(StaleCopies, ABlockThatWasGivenBackIsInNoCache) {
+  const std::string path = made_stale(0);
+  stale_file first(path, sharing::with_others), second(path, sharing::with_others);
+  // The one chunk that it keeps.
+  ASSERT_NE(block_at(first, "kept", 64), nullptr);
+  for (int round = 0; round < 100; ++round) {
+    {
+      stale_file::publication change(first);
+      auto* const words = static_cast<word*>(change.allocate(65536, 64));
+      ASSERT_NE(words, nullptr);
+      for (std::size_t i = 0; i < 65536 / sizeof(word); i += 8) words[i].store(1);
+    }
+    auto* const mine = reinterpret_cast<std::array<word, 8192>*>(block_at(second, "block", 65536));
+    ASSERT_NE(mine, nullptr);
+    for (word& w : *mine) w.store(2);
+    media::publish(second, *mine);
+    for (int i = 0; i < 100; ++i) first.fence();
+    media::refresh(second, *mine);
+    for (word& w : *mine) ASSERT_EQ(w.load(), 2U);
+    release(second, "block", 65536);
+  }
+}
+
+TEST_F(StaleCopies, AFileWithoutItsDeviceIsRefused) {
+  const std::string path = made_stale(0);
+  std::filesystem::resize_file(path, mib);
+  EXPECT_NE(message_of([&] { stale_file(path, sharing::alone); }).find("was cut short"), std::string::npos);
+}
 
 // Whether `second` sees 1 in a word of `first`, behind publish and refresh as told, in each of some tries.
 struct seen {
@@ -310,6 +430,16 @@ TEST_F(StaleCopies, AStoreIsSeenBehindPublishAndRefreshAlone) {
     EXPECT_EQ(tries_of(path, true, true).never, 0);
     EXPECT_GT(tries_of(path, true, false).never, 25);
     EXPECT_GT(tries_of(path, false, true).never, 25);
+    std::filesystem::remove(path);
+  }
+}
+
+TEST_F(StaleCopies, LocksOfTheDeadAreFreedOnTheDevice) {
+  for (const std::uint64_t coherent : {std::uint64_t{0}, mib / 4}) {
+    const std::string path = made_stale(coherent);
+    expect_no_lock_outlives_the_dead<plain_tree>(path);
+    expect_no_lock_outlives_the_dead<plain_dash>(path);
+    expect_no_lock_outlives_the_dead<pod::shared_ring>(path);
     std::filesystem::remove(path);
   }
 }

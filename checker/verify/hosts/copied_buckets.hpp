@@ -34,7 +34,7 @@ class copied_buckets {
   explicit copied_buckets(Medium& medium, std::string_view name = "copied_buckets")
       : medium_(medium), table_(table_of(medium, name)), locks_(*medium.resolve(table_.locks)) {
     if (media::hosts_of(medium_) > 1) return;
-    for (pod::version_lock& l : locks_.all) l.reset();
+    for (pod::version_lock& l : locks_.all) l.reset(medium_);
   }
 
   outcome insert(std::uint64_t key, std::uint64_t value) {
@@ -114,13 +114,9 @@ class copied_buckets {
 
   static constexpr std::size_t bucket_count = 8;  // a power of two
   static constexpr std::size_t most_entries = 19;
-  // A block has more lines than are stored to: few of them fill the medium, so that what is free is soon used again.
-  static constexpr std::size_t lines_for_a_line = 3;
-
-  // `count` of the entries are there, and as much of the block.
   struct alignas(media::cache_line_bytes) image {
-    word count;
-    std::array<std::array<word, 2>, most_entries> entries;
+    word count{0};  // so many of the entries are there
+    std::array<std::array<word, 2>, most_entries> entries{};
   };
   struct lock_table {
     std::array<pod::version_lock, bucket_count> all{};
@@ -147,13 +143,6 @@ class copied_buckets {
     }
   };
 
-  [[nodiscard]] static std::size_t bytes_of(std::size_t count) noexcept { return (1 + 2 * count) * sizeof(word); }
-  [[nodiscard]] static std::uint64_t whole_lines(std::uint64_t bytes) noexcept {
-    return (bytes + media::cache_line_bytes - 1) / media::cache_line_bytes * media::cache_line_bytes;
-  }
-  [[nodiscard]] static std::size_t block_bytes(std::size_t count) noexcept {
-    return lines_for_a_line * whole_lines(bytes_of(count));
-  }
   [[nodiscard]] static std::size_t bucket_of(std::uint64_t key) noexcept { return mix_bits(key) % bucket_count; }
 
   static table& table_of(Medium& medium, std::string_view name) {
@@ -178,7 +167,7 @@ class copied_buckets {
   [[nodiscard]] std::uint64_t held_bytes() const {
     std::uint64_t bytes = sizeof(table) + sizeof(lock_table);
     for (std::size_t b = 0; b < bucket_count; ++b)
-      if (const content c = read(b); c.count != 0) bytes += block_bytes(c.count);
+      if (const content c = read(b); c.count != 0) bytes += sizeof(image);
     return bytes;
   }
 
@@ -188,14 +177,11 @@ class copied_buckets {
     media::refresh(medium_, leads);
     const media::pointer<image> at(leads.load(std::memory_order_acquire));
     content c;
-    if (!media::can_name(medium_, at, media::cache_line_bytes)) return c;
+    if (!media::can_name(medium_, at)) return c;
     image& newest = *medium_.resolve(at);
-    media::refresh(medium_, newest.count);
-    const std::uint64_t count = newest.count.load(std::memory_order_acquire);
-    // What is read of a block that was released is found by the version.
-    if (count > most_entries || !media::can_name(medium_, at, bytes_of(count))) return c;
-    c.count = count;
-    if constexpr (media::pod_medium<Medium>) medium_.refresh(&newest, bytes_of(count));
+    media::refresh(medium_, newest);
+    // Where the image was released since, there is anything; the version has changed then.
+    c.count = std::min<std::uint64_t>(newest.count.load(std::memory_order_acquire), most_entries);
     for (std::size_t i = 0; i < c.count; ++i)
       c.entries[i] = {newest.entries[i][0].load(std::memory_order_acquire),
                       newest.entries[i][1].load(std::memory_order_acquire)};
@@ -225,7 +211,7 @@ class copied_buckets {
     const std::size_t before = c.count;
     outcome result = edit(c, c.find(key));
     const bool has_changed = result == outcome::inserted || result == outcome::updated || result == outcome::erased;
-    if (has_changed && !publish(bucket, before, c)) result = outcome::full;
+    if (has_changed && !publish(bucket, before, c) && !publish_in_place(bucket, before, c)) result = outcome::full;
     lock.unlock(medium_);
     return result;
   }
@@ -235,24 +221,39 @@ class copied_buckets {
     typename Medium::publication change(medium_);
     std::uint64_t next = 0;
     if (c.count != 0) {
-      void* const block = change.allocate(block_bytes(c.count), media::cache_line_bytes);
-      if (block == nullptr) return false;
-      // The block is as long as its entries: an image is never made in it as a whole. Its lines are stored whole, so
-      // that no word of before is written back.
-      auto* const to = static_cast<image*>(block);
-      to->count.store(c.count, std::memory_order_relaxed);
-      auto* const words = static_cast<word*>(block);
-      for (std::size_t w = 1; w < whole_lines(bytes_of(c.count)) / sizeof(word); ++w) {
-        const indexes::entry& e = c.entries[std::min((w - 1) / 2, c.count - 1)];
-        words[w].store(w % 2 == 1 ? e.key : e.value, std::memory_order_relaxed);
+      auto* const made = media::create<image>(change);
+      if (made == nullptr) return false;
+      made->count.store(c.count, std::memory_order_relaxed);
+      for (std::size_t i = 0; i < c.count; ++i) {
+        made->entries[i][0].store(c.entries[i].key, std::memory_order_relaxed);
+        made->entries[i][1].store(c.entries[i].value, std::memory_order_relaxed);
       }
-      medium_.flush(block, bytes_of(c.count));
-      medium_.fence();
-      next = medium_.locate(to).word();
+      media::publish(medium_, *made);
+      next = medium_.locate(made).word();
     }
     const media::pointer<image> last(leads.load(std::memory_order_acquire));
     change.store(leads, next);
-    if (before != 0) change.release(medium_.resolve(last), block_bytes(before));
+    if (before != 0) change.release(medium_.resolve(last), sizeof(image));
+    change.commit();
+    return true;
+  }
+
+  // Without space an entry is erased where it is, by words of the image. False: no entry was erased.
+  bool publish_in_place(std::size_t bucket, std::size_t before, const content& c) {
+    if (c.count + 1 != before) return false;
+    word& leads = table_.images[bucket];
+    image& there = *medium_.resolve(media::pointer<image>(leads.load(std::memory_order_acquire)));
+    typename Medium::publication change(medium_);
+    change.store(there.count, c.count);
+    for (std::size_t i = 0; i < c.count; ++i) {
+      if (there.entries[i][0].load(std::memory_order_acquire) == c.entries[i].key) continue;
+      change.store(there.entries[i][0], c.entries[i].key);
+      change.store(there.entries[i][1], c.entries[i].value);
+    }
+    if (c.count == 0) {
+      change.store(leads, 0);
+      change.release(&there, sizeof(image));
+    }
     change.commit();
     return true;
   }

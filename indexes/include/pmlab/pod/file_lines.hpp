@@ -25,7 +25,7 @@ class file_lines {
 
   // Throws pmlab::error: see host_file and shared_mapping.
   file_lines(const std::string& path, sharing how)
-      : file_(path, how, has_stale_copies), lines_(file_, host_file::head_bytes, file_.shape().bytes) {}
+      : file_(path, how, has_stale_copies, bytes_beyond), lines_(file_, host_file::head_bytes, file_.shape().bytes) {}
 
   [[nodiscard]] std::string name() const { return "shared_file:" + file_.path(); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return file_.shape().bytes; }

@@ -42,14 +42,16 @@ struct file_shape {
 // Thread safety: every operation from any number of threads.
 class host_file {
  public:
-  static constexpr std::uint64_t head_bytes = 4096;
+  static constexpr std::uint64_t page_bytes = 4096;
+  static constexpr std::uint64_t head_bytes = page_bytes;
 
-  // Opens an existing file. Throws pmlab::error: it cannot be opened, is another kind of file or damaged, or others
-  // have it open in another way.
-  host_file(std::string path, sharing how, bool has_stale_copies) : path_(std::move(path)), how_(how) {
+  // Opens an existing file, which has beyond(its shape) bytes behind the memory. Throws pmlab::error: it cannot be
+  // opened, is another kind of file or damaged, or others have it open in another way.
+  host_file(std::string path, sharing how, bool has_stale_copies, std::uint64_t (*beyond)(const file_shape&))
+      : path_(std::move(path)), how_(how) {
     file_ = descriptor(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
     if (!file_.is_open()) throw refused("cannot open " + path_, errno, "check the path and its permissions");
-    read_head(has_stale_copies);
+    read_head(has_stale_copies, beyond);
     if (lock(gate, how_ == sharing::alone ? F_WRLCK : F_RDLCK)) return;
     if (errno != EAGAIN && errno != EACCES)
       throw refused("cannot lock " + path_, errno, "use a file system that has locks of files");
@@ -58,13 +60,18 @@ class host_file {
     throw error(path_ + " is open by one host alone", "wait until that one has closed it");
   }
 
-  // Makes a file that only fill(its path of now) has seen, and gives it its name then. The memory is zero before, and
+  // Makes a file that only fill(its path of now) has seen, and gives it its name then; killed before, it leaves that
+  // file. The memory is zero before, and
   // `beyond` bytes behind it have no blocks of the device yet. Throws pmlab::error: the name exists, or there is no
   // space; and what `fill` throws.
   template <class Fill>
   static void make(const std::string& path, const file_shape& shape, std::uint64_t beyond, Fill&& fill) {
     // No other one has this name: that of a process which was killed in here stays.
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    if (shape.bytes % page_bytes != 0 || shape.coherent_bytes % page_bytes != 0)
+      throw error("a memory of " + std::to_string(shape.bytes) + " bytes, of which " +
+                      std::to_string(shape.coherent_bytes) + " are coherent, is not made of pages",
+                  "give multiples of 4096");
     const std::string unnamed = path + ".new-" + std::to_string(::getpid()) + "-" + std::to_string(now);
     const descriptor made(::open(unnamed.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!made.is_open()) throw refused("cannot make " + unnamed, errno, "check the folder and its permissions");
@@ -125,7 +132,7 @@ class host_file {
     return error(what + ": " + std::strerror(number), remedy_for(number, remedy));
   }
 
-  void read_head(bool has_stale_copies) {
+  void read_head(bool has_stale_copies, std::uint64_t (*beyond)(const file_shape&)) {
     head found{};
     const ssize_t got = ::pread(file_.get(), &found, sizeof found, 0);
     if (got < 0) throw refused("cannot read " + path_, errno, "check its device");
@@ -141,7 +148,8 @@ class host_file {
       throw error(path_ + (has_stale_copies ? " is not made" : " is made") + " for hosts with stale copies",
                   "open it as what it was made for");
     struct stat facts {};
-    if (::fstat(file_.get(), &facts) != 0 || static_cast<std::uint64_t>(facts.st_size) < head_bytes + shape_.bytes)
+    if (::fstat(file_.get(), &facts) != 0 ||
+        static_cast<std::uint64_t>(facts.st_size) < head_bytes + shape_.bytes + beyond(shape_))
       throw error(path_ + " was cut short", "take a copy that is whole");
   }
 

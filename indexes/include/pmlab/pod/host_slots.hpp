@@ -6,25 +6,51 @@
 #include <pmlab/sync/relax.hpp>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace pmlab::pod {
 
 // Words of a memory that hosts change by exchanges of the device alone: no cache has a store to them.
 using device_word = std::atomic<std::uint64_t>;
 
-// Where a host stands.
-enum class host_state : std::uint64_t {
-  none,    // no host has the number, or it has left in order
+// Where the host of a slot stands.
+enum class host_stage : std::uint64_t {
+  none,    // no host has the slot: there was none, or it has left in order
   joined,  // one has it, which lives, or has died and is not recovered yet
   dead,    // it has died, and what it had begun is complete
+};
+
+// A slot's word: | joins 32 | deaths 30 | stage 2 |. A host's number is deaths * slots + slot: so the number of one that
+// has died is never another's, and locks that name it can be inherited at any time.
+class host_state {
+ public:
+  explicit constexpr host_state(std::uint64_t word) noexcept : word_(word) {}
+  [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
+  [[nodiscard]] constexpr host_stage stage() const noexcept { return static_cast<host_stage>(word_ & stage_mask); }
+  [[nodiscard]] constexpr std::uint64_t deaths() const noexcept { return (word_ & 0xffffffff) >> 2; }
+  [[nodiscard]] constexpr std::uint64_t joins() const noexcept { return word_ >> 32; }
+  // The next host's. The joins tell it from any other one of this slot.
+  [[nodiscard]] constexpr host_state joined() const noexcept {
+    const std::uint64_t died = deaths() + (stage() == host_stage::dead ? 1 : 0);
+    return host_state((joins() + 1) << 32 | died << 2 | static_cast<std::uint64_t>(host_stage::joined));
+  }
+  [[nodiscard]] constexpr host_state at(host_stage stage) const noexcept {
+    return host_state((word_ & ~stage_mask) | static_cast<std::uint64_t>(stage));
+  }
+  friend constexpr bool operator==(host_state, host_state) noexcept = default;
+
+ private:
+  static constexpr std::uint64_t stage_mask = 3;
+  std::uint64_t word_;
 };
 
 // A host's line.
 struct alignas(media::cache_line_bytes) host_slot {
   device_word state{0};  // host_state
-  // Changes of units (space_blocks.hpp) by this host have numbers. Those up to this one are done; so are those whose
-  // numbers the units have.
+  // Changes of units (space_blocks.hpp) by hosts of this slot have numbers. Those up to this one are done; so are those
+  // whose numbers the units have.
   device_word done{0};
 };
 static_assert(sizeof(host_slot) == media::cache_line_bytes);
@@ -47,16 +73,62 @@ void raise(Lines& lines, device_word& word, std::uint64_t value) noexcept {
   lines.fence();
 }
 
-// A lock of one word, 0 or the number of its holder + 1, for what is done seldom. One that died holding it gives way.
-// Progress: waits for a holder that lives. REQUIRES: a number is not used again while a dead host of it holds the word.
+// The hosts of a memory by their numbers.
+template <line_memory Lines>
+class host_slots {
+ public:
+  host_slots(Lines& lines, std::span<host_slot> slots) noexcept : lines_(lines), slots_(slots) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
+  [[nodiscard]] host_slot& operator[](std::size_t slot) const noexcept { return slots_[slot]; }
+  [[nodiscard]] std::size_t slot_of(unsigned host) const noexcept { return host % slots_.size(); }
+  [[nodiscard]] unsigned number_of(std::size_t slot, host_state state) const noexcept {
+    return static_cast<unsigned>(state.deaths() * slots_.size() + slot);
+  }
+  [[nodiscard]] host_state state_of(std::size_t slot) const noexcept {
+    return host_state(now(lines_, slots_[slot].state));
+  }
+
+  // How the host is that is meant.
+  struct standing {
+    enum class kind : std::uint8_t { alive, died, gone } is;
+    host_state state;  // the slot has it
+  };
+  // died: it has ended, and is not recovered. gone: it is recovered, or has left in order. is_meant(state): the slot
+  // has it.
+  template <class IsMeant>
+  [[nodiscard]] standing standing_at(std::size_t slot, IsMeant&& is_meant) const noexcept {
+    for (;;) {
+      const host_state before = state_of(slot);
+      if (before.stage() != host_stage::joined || !is_meant(before)) return {standing::kind::gone, before};
+      if (!lines_.has_died(static_cast<unsigned>(slot))) return {standing::kind::alive, before};
+      // The kernel may have been asked between one that has left and another one that has come.
+      if (state_of(slot) == before) return {standing::kind::died, before};
+    }
+  }
+  [[nodiscard]] standing standing_of(unsigned host) const noexcept {
+    const std::size_t slot = slot_of(host);
+    return standing_at(slot, [&](host_state state) { return number_of(slot, state) == host; });
+  }
+
+ private:
+  Lines& lines_;
+  std::span<host_slot> slots_;
+};
+
+// A lock of one word, for what is done seldom: 0, or | joins 32 | slot + 1 |, which is one host's for ever. One that
+// died holding it gives way. Progress: waits for a holder that lives.
 template <line_memory Lines>
 class exclusive {
  public:
-  exclusive(Lines& lines, device_word& word, unsigned host) noexcept : lines_(lines), word_(word), mine_(host + 1) {
+  // `state`: of this host, in its slot.
+  exclusive(Lines& lines, const host_slots<Lines>& hosts, device_word& word, std::size_t slot,
+            host_state state) noexcept
+      : lines_(lines), word_(word), mine_(state.joins() << 32 | (slot + 1)) {
     for (sync::backoff wait;; wait.pause()) {
       std::uint64_t holder = now(lines_, word_);
       // The other threads of this host hold it as this host does.
-      if (holder == mine_ || (holder != 0 && !lines_.has_died(static_cast<unsigned>(holder - 1)))) continue;
+      if (holder == mine_ || (holder != 0 && is_alive(hosts, holder))) continue;
       if (lines_.device_compare_exchange(word_, holder, mine_)) return;
     }
   }
@@ -68,6 +140,15 @@ class exclusive {
   }
 
  private:
+  [[nodiscard]] static bool is_alive(const host_slots<Lines>& hosts, std::uint64_t holder) noexcept {
+    const std::uint64_t slot = (holder & 0xffffffff) - 1;
+    if (slot >= hosts.size()) return false;  // damage
+    return hosts
+               .standing_at(static_cast<std::size_t>(slot),
+                            [holder](host_state state) { return state.joins() == holder >> 32; })
+               .is == host_slots<Lines>::standing::kind::alive;
+  }
+
   Lines& lines_;
   device_word& word_;
   std::uint64_t mine_;

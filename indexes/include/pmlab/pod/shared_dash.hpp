@@ -262,8 +262,8 @@ class shared_dash {
         places_(new word[Sizes.known_places]) {
     if (media::hosts_of(medium_) > 1) return;
     // A crash of all hosts has left them as they were.
-    for (version_lock& l : head_.locks) l.reset();
-    for (version_lock& l : head_.stash_locks) l.reset();
+    for (version_lock& l : head_.locks) l.reset(medium_);
+    for (version_lock& l : head_.stash_locks) l.reset(medium_);
   }
 
   static void make(Medium& medium, word& named) {

@@ -197,7 +197,7 @@ class shared_ring {
       : medium_(medium), table_(table_of(medium, name)), locks_(medium.resolve(table_.locks)->locks) {
     if (media::hosts_of(medium_) > 1) return;
     // A crash of all hosts has left them as they were.
-    for (version_lock& l : locks_) l.reset();
+    for (version_lock& l : locks_) l.reset(medium_);
   }
 
   static table& table_of(Medium& medium, std::string_view name) {

@@ -229,8 +229,8 @@ class shared_tree : indexes::detail::fast_fair::node_changes<Medium> {
         root_(nullptr) {
     if (media::hosts_of(medium_) == 1) {
       // A crash of all hosts has left them as they were.
-      for (version_lock& l : head_.locks) l.reset();
-      head_.growing.reset();
+      for (version_lock& l : head_.locks) l.reset(medium_);
+      head_.growing.reset(medium_);
     }
     static_cast<void>(newest_root());
   }

@@ -24,7 +24,6 @@
 #include <pmlab/pod/line_memory.hpp>
 #include <pmlab/pod/space_blocks.hpp>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -38,8 +37,8 @@
 
 namespace pmlab::pod {
 
-// One host's view of the space. Hosts that die are recovered by those that live; a host that has the space alone
-// recovers all, as behind a power failure, and makes the numbers of dead hosts free again.
+// One host's view of the space. Hosts that die are recovered by those that live, and a host that has the space alone
+// recovers all, as behind a power failure.
 //
 // Thread safety: every operation from any number of threads of any number of hosts, which may die. Progress:
 // publications of more than a store wait for those of other threads of the host; named_root for a host that is in it.
@@ -65,26 +64,28 @@ class space {
 
   // Joins the space in a memory of these lines; makes one where the first word is 0. `arguments` make the lines.
   // REQUIRES: it is made before a second host comes. Throws pmlab::error: that of the lines; the memory is too small,
-  // or of another space; all numbers of hosts are taken.
+  // or of another space; as many hosts have it open as it has slots.
   template <class... Arguments>
   explicit space(Arguments&&... arguments)
       : lines_(std::forward<Arguments>(arguments)...),
         plan_(plan_of(lines_)),
+        hosts_(lines_, head_().slots),
         blocks_(lines_, plan_.ranges, words_at(plan_.owners, plan_.ranges.end),
-                words_at(plan_.units, plan_.ranges.end * words_per_chunk), head_().slots) {
+                words_at(plan_.units, plan_.ranges.end * words_per_chunk), hosts_) {
     open();
-    host_ = join();
+    join();
     blocks_.be(host_);
     // Where a word leads that a dead host had begun to store.
     recover_the_dead();
   }
   space(const space&) = delete;
   space& operator=(const space&) = delete;
-  // Leaves: the number is free. REQUIRES: no index on it is used any more.
+  // Leaves: another host may have the number. REQUIRES: no index on it is used any more.
   ~space() {
     blocks_.leave();
-    set_state(host_, none);
-    lines_.release_host(host_);
+    const std::size_t slot = hosts_.slot_of(host_);
+    set_stage(slot, state_, host_stage::none);
+    lines_.release_host(static_cast<unsigned>(slot));
   }
 
   class publication {
@@ -95,7 +96,7 @@ class space {
     publication& operator=(const publication&) = delete;
     ~publication() {
       for (std::size_t i = 0; i < count_; ++i)
-        if (changes_[i].is(kind::keep)) space_.blocks_.cancel(space_.lines_.at(changes_[i].offset()), changes_[i].what);
+        if (changes_[i].is(kind::keep)) space_.cancel(space_.lines_.at(changes_[i].offset()), changes_[i].what);
     }
 
     [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment) { return reserve(bytes, alignment, false); }
@@ -149,7 +150,7 @@ class space {
   void annotate_read(const void* /*start*/, std::size_t /*bytes*/) noexcept {}
 
   [[nodiscard]] media::root named_root(std::string_view name, std::string_view layout, std::uint64_t version) {
-    const exclusive<Lines> alone(lines_, head_().root_lock, host_);
+    const exclusive<Lines> alone(lines_, hosts_, head_().root_lock, hosts_.slot_of(host_), state_);
     lines_.refresh(&head_().roots, sizeof(media::root_table));
     return head_().roots.find_or_add(name, layout, version, [&](const media::root_entry& e) { publish_lines(e); });
   }
@@ -168,10 +169,9 @@ class space {
   // Where it has died, its last publication is complete now, or never was one.
   [[nodiscard]] bool host_is_alive(unsigned host) const noexcept {
     if (host == host_) return true;
-    if (now(lines_, slot(host).state) != joined) return false;
-    if (!lines_.has_died(host)) return true;
-    recover(host);  // (D1)
-    return false;   // (D2)
+    const auto standing = hosts_.standing_of(host);
+    if (standing.is == kind_of_standing::died) recover(hosts_.slot_of(host), standing.state);  // (D1)
+    return standing.is == kind_of_standing::alive;                                             // (D2)
   }
   void refresh(const void* address, std::size_t bytes) noexcept { lines_.refresh(address, bytes); }
   [[nodiscard]] bool device_compare_exchange(std::atomic<std::uint64_t>& word, std::uint64_t& expected,
@@ -182,14 +182,14 @@ class space {
  private:
   using blocks = space_blocks<Lines, Sizes>;
   static constexpr std::size_t words_per_chunk = blocks::words_per_chunk;
-  static constexpr auto none = static_cast<std::uint64_t>(host_state::none);
-  static constexpr auto joined = static_cast<std::uint64_t>(host_state::joined);
-  static constexpr auto dead = static_cast<std::uint64_t>(host_state::dead);
+  using kind_of_standing = typename host_slots<Lines>::standing::kind;
+  // version_lock has room for no greater number.
+  static constexpr unsigned greatest_host = 0x7fff;
 
   // A host's log. It alone stores to it, while it lives.
   struct redo_log {
     alignas(media::cache_line_bytes) std::atomic<std::uint64_t> count{0};  // changes of a publication; 0: there is none
-    std::atomic<std::uint64_t> first{0};                                   // number of its first change of units
+    std::atomic<std::uint64_t> last{0};  // number of its last change of units: no host of the slot had a greater one
     alignas(media::cache_line_bytes)
         std::array<std::array<std::atomic<std::uint64_t>, 2>, media::publication_limit> changes{};
   };
@@ -221,6 +221,10 @@ class space {
     result.ranges.end = static_cast<std::size_t>(chunks);
     const std::uint64_t coherent = lines.coherent_bytes() / Sizes.chunk_bytes;
     result.ranges.first_stale = coherent == 0 ? result.ranges.first : static_cast<std::size_t>(coherent);
+    if (lines.coherent_bytes() > lines.bytes())
+      throw error("of the " + std::to_string(lines.bytes()) + " bytes of " + lines.name() + ", " +
+                      std::to_string(lines.coherent_bytes()) + " cannot be coherent",
+                  "give a smaller part, or all");
     const std::uint64_t least = result.ranges.first + 1;
     if (chunks < least || (coherent != 0 && coherent < least))
       throw error(
@@ -231,7 +235,6 @@ class space {
   }
 
   [[nodiscard]] head& head_() const noexcept { return *reinterpret_cast<head*>(lines_.at(0)); }
-  [[nodiscard]] host_slot& slot(unsigned host) const noexcept { return head_().slots[host]; }
   [[nodiscard]] std::span<device_word> words_at(std::uint64_t offset, std::size_t count) const noexcept {
     return {reinterpret_cast<device_word*>(lines_.at(offset)), count};
   }
@@ -266,67 +269,82 @@ class space {
     lines_.fence();
   }
 
-  [[nodiscard]] unsigned join() {
+  void join() {
     if (lines_.is_alone()) recover_all();
-    for (unsigned h = 0; h < Sizes.hosts; ++h) {
-      if (now(lines_, slot(h).state) != none || !lines_.take_host(h)) continue;
-      std::uint64_t state = none;
-      if (lines_.device_compare_exchange(slot(h).state, state, joined)) {
-        publish_lines(slot(h).state);
-        return h;
-      }
-      lines_.release_host(h);
+    for (unsigned slot = 0; slot < Sizes.hosts; ++slot)
+      if (joins_at(slot)) return;
+    if (lines_.is_alone())
+      throw error(lines_.name() + " has no number for another host: so many have died on it",
+                  "move its entries to a new one");
+    throw error("all " + std::to_string(Sizes.hosts) + " hosts that " + lines_.name() + " has room for have it open",
+                "close it on one of them; where they have died, open it alone once");
+  }
+  [[nodiscard]] bool joins_at(unsigned slot) {
+    const host_state before = hosts_.state_of(slot);
+    const host_state mine = before.joined();
+    if (before.stage() == host_stage::joined || hosts_.number_of(slot, mine) > greatest_host || !lines_.take_host(slot))
+      return false;
+    std::uint64_t seen = before.word();
+    if (!lines_.device_compare_exchange(hosts_[slot].state, seen, mine.word())) {
+      lines_.release_host(slot);
+      return false;
     }
-    throw error("all " + std::to_string(Sizes.hosts) + " numbers of hosts of " + lines_.name() +
-                    " are taken: those that died keep theirs",
-                "close it on all hosts, and open it alone");
+    publish_lines(hosts_[slot].state);
+    host_ = hosts_.number_of(slot, mine);
+    state_ = mine;
+    return true;
   }
 
   // ---- deaths ----
 
-  // Any number of hosts and threads may come here about one that has died.
-  void recover(unsigned host) const noexcept {
-    const exclusive<Lines> alone(lines_, head_().recovery_lock, host_);
-    if (now(lines_, slot(host).state) != joined) return;
-    complete(host);
-    set_state(host, dead);
+  // Any number of hosts and threads may come here about one that has died in this state.
+  void recover(std::size_t slot, host_state died) const noexcept {
+    const exclusive<Lines> alone(lines_, hosts_, head_().recovery_lock, hosts_.slot_of(host_), state_);
+    if (hosts_.state_of(slot) != died) return;
+    complete(slot);
+    set_stage(slot, died, host_stage::dead);
   }
-  void set_state(unsigned host, std::uint64_t state) const noexcept {
-    std::uint64_t before = now(lines_, slot(host).state);
-    static_cast<void>(lines_.device_compare_exchange(slot(host).state, before, state));
-    publish_lines(slot(host));
+  void set_stage(std::size_t slot, host_state state, host_stage stage) const noexcept {
+    std::uint64_t before = state.word();
+    static_cast<void>(lines_.device_compare_exchange(hosts_[slot].state, before, state.at(stage).word()));
+    publish_lines(hosts_[slot]);
   }
   void recover_the_dead() const noexcept {
-    for (unsigned h = 0; h < Sizes.hosts; ++h) static_cast<void>(host_is_alive(h));
+    for (std::size_t slot = 0; slot < Sizes.hosts; ++slot)
+      static_cast<void>(host_is_alive(hosts_.number_of(slot, hosts_.state_of(slot))));
   }
   // No other host has it open.
   void recover_all() noexcept {
-    for (unsigned h = 0; h < Sizes.hosts; ++h) complete(h);
+    for (std::size_t slot = 0; slot < Sizes.hosts; ++slot) complete(slot);
     blocks_.recover();
-    for (device_word* const lock : {&head_().root_lock, &head_().recovery_lock}) exclusive_ended(*lock);
-    for (unsigned h = 0; h < Sizes.hosts; ++h) set_state(h, none);
-  }
-  void exclusive_ended(device_word& lock) noexcept {
-    std::uint64_t holder = now(lines_, lock);
-    static_cast<void>(lines_.device_compare_exchange(lock, holder, 0));
+    for (device_word* const lock : {&head_().root_lock, &head_().recovery_lock}) {
+      std::uint64_t holder = now(lines_, *lock);
+      static_cast<void>(lines_.device_compare_exchange(*lock, holder, 0));
+    }
+    for (std::size_t slot = 0; slot < Sizes.hosts; ++slot)
+      if (const host_state state = hosts_.state_of(slot); state.stage() == host_stage::joined)
+        set_stage(slot, state, host_stage::dead);
   }
   // Makes the changes of the log that a dead host has left.
-  void complete(unsigned host) const noexcept {
-    redo_log& log = head_().logs[host];
+  void complete(std::size_t slot) const noexcept {
+    redo_log& log = head_().logs[slot];
     lines_.refresh(&log, sizeof log);
-    const std::uint64_t count = log.count.load(std::memory_order_acquire);
-    if (count == 0) return;
-    if (is_valid(log, count)) make_changes(log, count, host);
-    end(log);
+    if (const std::uint64_t count = log.count.load(std::memory_order_acquire); count != 0) {
+      if (is_valid(log, count)) make_changes(log, count, slot);
+      end(log);
+    }
+    // Units have no greater number of this slot.
+    raise(lines_, hosts_[slot].done, log.last.load(std::memory_order_acquire));
   }
   // Not damaged so that a change would lie beyond the memory.
   [[nodiscard]] bool is_valid(const redo_log& log, std::uint64_t count) const noexcept {
     if (count > media::publication_limit) return false;
-    return std::all_of(log.changes.begin(), log.changes.begin() + static_cast<std::ptrdiff_t>(count), [&](auto& one) {
-      const change c{one[0].load(std::memory_order_acquire), one[1].load(std::memory_order_acquire)};
+    for (std::size_t i = 0; i < count; ++i) {
+      const change c = change_at(log, i);
       const std::uint64_t bytes = c.is(kind::store) ? sizeof(device_word) : c.what;
-      return c.offset() < lines_.bytes() && bytes <= lines_.bytes() - c.offset();
-    });
+      if (c.offset() >= lines_.bytes() || bytes > lines_.bytes() - c.offset()) return false;
+    }
+    return true;
   }
 
   // ---- publications ----
@@ -343,6 +361,12 @@ class space {
     return block;
   }
 
+  void cancel(void* block, std::size_t bytes) noexcept {
+    // Stores to it may be in this host's caches: they leave them before the block can be another host's.
+    lines_.refresh(block, bytes);
+    blocks_.cancel(block, bytes);
+  }
+
   void publish(std::span<const change> changes) {
     if (changes.empty()) return;
     if (changes.size() == 1 && changes.front().is(kind::store)) {
@@ -351,19 +375,18 @@ class space {
       return;
     }
     const std::scoped_lock lock(log_mutex_);
-    redo_log& log = head_().logs[host_];
-    std::size_t of_units = 0;
+    const std::size_t slot = hosts_.slot_of(host_);
+    redo_log& log = head_().logs[slot];
     for (std::size_t i = 0; i < changes.size(); ++i) {
       log.changes[i][0].store(changes[i].where, std::memory_order_relaxed);
       log.changes[i][1].store(changes[i].what, std::memory_order_relaxed);
-      if (!changes[i].is(kind::store)) of_units += blocks::changes_of(changes[i].offset(), changes[i].what);
     }
     lines_.flush(&log.changes, changes.size() * sizeof log.changes[0]);
     lines_.fence();  // (T1)
-    log.first.store(blocks_.next_numbers(of_units), std::memory_order_release);
+    log.last.store(blocks_.more_numbers(changes_of_units(log, changes.size())), std::memory_order_release);
     log.count.store(changes.size(), std::memory_order_release);
     publish_lines(log.count);  // (T2)
-    make_changes(log, changes.size(), host_);
+    make_changes(log, changes.size(), slot);
     end(log);
     // Before another thread publishes: it may have reserved what is free again.
     for (const change& c : changes) {
@@ -371,16 +394,24 @@ class space {
       if (c.is(kind::release)) blocks_.freed(lines_.at(c.offset()), c.what);
     }
   }
-  void make_changes(const redo_log& log, std::size_t count, unsigned host) const noexcept {
-    std::uint64_t number = log.first.load(std::memory_order_acquire);
+  [[nodiscard]] static change change_at(const redo_log& log, std::size_t i) noexcept {
+    return {log.changes[i][0].load(std::memory_order_acquire), log.changes[i][1].load(std::memory_order_acquire)};
+  }
+  [[nodiscard]] static std::uint64_t changes_of_units(const redo_log& log, std::size_t count) noexcept {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < count; ++i)
+      if (const change c = change_at(log, i); !c.is(kind::store)) sum += blocks::changes_of(c.offset(), c.what);
+    return sum;
+  }
+  void make_changes(const redo_log& log, std::size_t count, std::size_t slot) const noexcept {
+    std::uint64_t number = log.last.load(std::memory_order_acquire) - changes_of_units(log, count) + 1;
     for (std::size_t i = 0; i < count; ++i) {
-      const change c{log.changes[i][0].load(std::memory_order_acquire),
-                     log.changes[i][1].load(std::memory_order_acquire)};
+      const change c = change_at(log, i);
       if (c.is(kind::store)) {
         lines_.device_store(*words_at(c.offset(), 1).data(), c.what);
         continue;
       }
-      blocks_.change(c.offset(), c.what, c.is(kind::keep), host, number);
+      blocks_.change(c.offset(), c.what, c.is(kind::keep), static_cast<unsigned>(slot), number);
       number += blocks::changes_of(c.offset(), c.what);
     }
     lines_.fence();  // (T3)
@@ -394,9 +425,11 @@ class space {
 
   mutable Lines lines_;
   plan plan_;
+  host_slots<Lines> hosts_;
   mutable blocks blocks_;
   std::mutex log_mutex_;
   unsigned host_ = 0;
+  host_state state_{0};  // its slot's
 };
 
 }  // namespace pmlab::pod

@@ -40,7 +40,7 @@ namespace pmlab::pod {
 // The sizes of a space, the same for all hosts.
 struct space_sizes {
   std::size_t chunk_bytes = std::size_t{64} << 10;  // a power of two, at least 1 KiB
-  unsigned hosts = 64;                              // that it has numbers for; at most 64
+  unsigned hosts = 64;                              // so many may have it open at a time; at most 64
 };
 
 inline constexpr std::size_t unit_bytes = media::cache_line_bytes;
@@ -84,25 +84,26 @@ class space_blocks {
   static constexpr std::size_t units_per_chunk = Sizes.chunk_bytes / unit_bytes;
   static constexpr std::size_t words_per_chunk = units_per_chunk / units_per_word;
   static_assert(std::has_single_bit(Sizes.chunk_bytes) && words_per_chunk != 0);
+  static constexpr std::size_t page_bytes = 4096;
 
-  // `owners`: a word for each chunk; `units`: words_per_chunk for each; `slots`: of all hosts.
+  // `owners`: a word for each chunk; `units`: words_per_chunk for each; `hosts`: all of them.
   space_blocks(Lines& lines, chunk_ranges ranges, std::span<device_word> owners, std::span<device_word> units,
-               std::span<host_slot> slots)
+               const host_slots<Lines>& hosts)
       : lines_(lines),
         ranges_(ranges),
         owners_(owners),
         units_(units),
-        slots_(slots),
+        hosts_(hosts),
         places_(owners.size(), nowhere) {}
 
   // From here on it allocates as this host.
   void be(unsigned host) noexcept {
     host_ = host;
-    number_ = now(lines_, slots_[host].done);
+    number_ = now(lines_, slot().done);
   }
   // Gives its chunks to all. REQUIRES: nothing is reserved.
   void leave() noexcept {
-    raise(lines_, slots_[host_].done, number_);
+    raise(lines_, slot().done, number_);
     const std::scoped_lock lock(mutex_);
     for (const owned_chunk& c : owned_) give_up(c.number);
     owned_.clear();
@@ -113,7 +114,8 @@ class space_blocks {
   // `is_coherent` is false, elsewhere; where all is alike, anywhere.
   [[nodiscard]] void* reserve(std::size_t bytes, std::size_t alignment, bool is_coherent) {
     const std::size_t count = units_of(bytes);
-    if (alignment > Sizes.chunk_bytes || bytes > lines_.bytes()) return nullptr;
+    // Memory is mapped at pages.
+    if (alignment > page_bytes || bytes > lines_.bytes()) return nullptr;
     const std::size_t step = std::max<std::size_t>(alignment / unit_bytes, 1);
     const auto [first, end] = range_for(is_coherent);
     try {
@@ -128,30 +130,40 @@ class space_blocks {
       return nullptr;  // DRAM is short
     }
   }
-  // The block is not reserved any more: it was never used, or is allocated now.
-  void cancel(const void* block, std::size_t bytes) noexcept { end_reservation(block, bytes, false); }
-  void keep(const void* block, std::size_t bytes) noexcept { end_reservation(block, bytes, true); }
+  // The reserved block is allocated now.
+  void keep(const void* block, std::size_t bytes) noexcept {
+    const std::scoped_lock lock(mutex_);
+    for_each_own_unit(block, bytes, [](owned_chunk& c, std::size_t unit) { put(c.reserved, unit, false); });
+  }
+  // The block is not reserved any more, and was not allocated. REQUIRES: no cache of this host has a store to it.
+  void cancel(const void* block, std::size_t bytes) noexcept {
+    const std::scoped_lock lock(mutex_);
+    for_each_own_unit(block, bytes, [](owned_chunk& c, std::size_t unit) {
+      put(c.reserved, unit, false);
+      put(c.taken, unit, false);
+      c.too_many = units_per_chunk + 1;
+    });
+    drop_empty(block, bytes);
+  }
   // This host has freed the block. REQUIRES: it publishes nothing else before this returns. Another thread may have
   // seen the units free already, and reserved them.
   void freed(const void* block, std::size_t bytes) noexcept {
+    const std::scoped_lock lock(mutex_);
     for_each_own_unit(block, bytes, [](owned_chunk& c, std::size_t unit) {
       if (!has(c.reserved, unit)) put(c.taken, unit, false);
       c.too_many = units_per_chunk + 1;
     });
+    drop_empty(block, bytes);
   }
 
-  // The number of this host's next change, where `count` of them follow.
-  [[nodiscard]] std::uint64_t next_numbers(std::size_t count) noexcept {
-    const std::uint64_t first = number_ + 1;
-    number_ += count;
-    return first;
-  }
+  // Gives this host `count` numbers more; returns the last one.
+  [[nodiscard]] std::uint64_t more_numbers(std::uint64_t count) noexcept { return number_ += count; }
   // How many changes a block of these bytes takes.
   [[nodiscard]] static std::size_t changes_of(std::uint64_t offset, std::size_t bytes) noexcept {
     const std::uint64_t first = offset / unit_bytes;
     return static_cast<std::size_t>((first + units_of(bytes) - 1) / units_per_word - first / units_per_word + 1);
   }
-  // Allocates or frees the block, by changes of `host` from `number` on, each once. Durable behind the next fence.
+  // Allocates or frees the block, by changes of slot `host` from `number` on, each once. Durable behind the next fence.
   void change(std::uint64_t offset, std::size_t bytes, bool is_allocated, unsigned host,
               std::uint64_t number) noexcept {
     std::uint64_t unit = offset / unit_bytes;
@@ -171,15 +183,8 @@ class space_blocks {
       count += static_cast<unsigned>(std::popcount(now(lines_, units_[w]) & change_name::unit_mask));
     return count * unit_bytes;
   }
-  // Behind a power failure, or the death of all. REQUIRES: no other host has the space open; all logs are complete.
+  // Behind a power failure, or the death of all. REQUIRES: no other host has the space open.
   void recover() noexcept {
-    // Numbers that only the units have: the next host of the number begins behind them.
-    std::array<std::uint64_t, Sizes.hosts> greatest{};
-    for (device_word& word : units_) {
-      const change_name last(now(lines_, word));
-      if (last.host() < Sizes.hosts) greatest[last.host()] = std::max(greatest[last.host()], last.number());
-    }
-    for (unsigned h = 0; h < Sizes.hosts; ++h) raise(lines_, slots_[h].done, greatest[h]);
     for (device_word& owner : owners_) set(owner, 0);
   }
 
@@ -228,8 +233,8 @@ class space_blocks {
         if (last.number() >= number) break;
       } else {
         // Behind the look at the units: (U1) of another host came before its (U2).
-        if (now(lines_, slots_[host].done) >= number) break;
-        if (last.number() != 0) raise(lines_, slots_[last.host()].done, last.number());  // (U1), (U3)
+        if (now(lines_, hosts_[host].done) >= number) break;
+        if (last.number() != 0) raise(lines_, hosts_[last.host()].done, last.number());  // (U1), (U3)
       }
       const std::uint64_t before = seen & change_name::unit_mask;
       const std::uint64_t after = is_allocated ? before | mask : before & ~mask;
@@ -240,14 +245,29 @@ class space_blocks {
 
   // ---- chunks ----
 
-  // The owner of a chunk that any host may own: 0, none; or one that is dead.
+  [[nodiscard]] host_slot& slot() const noexcept { return hosts_[hosts_.slot_of(host_)]; }
+  // The owner of a chunk that any host may own: 0, none; or one that is recovered.
   [[nodiscard]] std::optional<std::uint64_t> owner_of_free(std::size_t number) noexcept {
     const std::uint64_t owner = now(lines_, owners_[number]);
-    if (owner != 0 && now(lines_, slots_[owner - 1].state) != static_cast<std::uint64_t>(host_state::dead))
-      return std::nullopt;
+    if (owner != 0 && !is_gone(static_cast<unsigned>(owner - 1))) return std::nullopt;
     return owner;
   }
+  [[nodiscard]] bool is_gone(unsigned host) const noexcept {
+    const std::size_t slot = hosts_.slot_of(host);
+    const host_state state = hosts_.state_of(slot);
+    return state.stage() != host_stage::joined || hosts_.number_of(slot, state) != host;
+  }
   void give_up(std::size_t number) noexcept { set(owners_[number], 0); }
+  // The chunk at this place is not this host's any more. REQUIRES: nothing in it is reserved.
+  void drop(std::size_t place) noexcept {
+    give_up(owned_[place].number);
+    places_[owned_[place].number] = nowhere;
+    if (place + 1 != owned_.size()) {
+      owned_[place] = owned_.back();
+      places_[owned_[place].number] = place;
+    }
+    owned_.pop_back();
+  }
 
   // Sees what is allocated in the chunk now. Frees of others may come at any time, allocations do not.
   void read(owned_chunk& c) const noexcept {
@@ -320,16 +340,18 @@ class space_blocks {
     return &owned_.back();
   }
 
-  // More than a chunk: some in a row, none of whose units is allocated.
+  // More than a chunk: some in a row, none of whose units is allocated. Chunks are this host's only where it has all.
   [[nodiscard]] void* reserve_chunks(std::size_t count, std::size_t first, std::size_t end) {
     const std::size_t chunks = (count + units_per_chunk - 1) / units_per_chunk;
     std::size_t in_a_row = 0;
     for (std::size_t number = first; number < end; ++number) {
-      owned_chunk* const last = add(number);
-      if (last != nullptr) read(*last);
-      in_a_row = last != nullptr && room_in(*last, units_per_chunk, 1) ? in_a_row + 1 : 0;
+      in_a_row = is_empty(number) ? in_a_row + 1 : 0;
       if (in_a_row < chunks) continue;
       const std::size_t from = number + 1 - chunks;
+      if (!add_empty(from, chunks)) {
+        in_a_row = 0;
+        continue;
+      }
       for (std::size_t i = 0; i < chunks; ++i)
         static_cast<void>(
             reserve_at(owned_[places_[from + i]], 0, std::min(count - i * units_per_chunk, units_per_chunk)));
@@ -337,29 +359,51 @@ class space_blocks {
     }
     return nullptr;
   }
+  // This host, or no other one, has the chunk, and nothing in it is allocated or reserved.
+  [[nodiscard]] bool is_empty(std::size_t number) noexcept {
+    if (places_[number] != nowhere) {
+      read(owned_[places_[number]]);
+      return owned_[places_[number]].taken == bits{};
+    }
+    owned_chunk seen{number};
+    if (!owner_of_free(number)) return false;
+    read(seen);
+    return seen.taken == bits{};
+  }
+  // False: another host was quicker, and no chunk is this host's that was not.
+  [[nodiscard]] bool add_empty(std::size_t from, std::size_t chunks) {
+    for (std::size_t i = 0; i < chunks; ++i) {
+      const bool was_mine = places_[from + i] != nowhere;
+      const owned_chunk* const c = add(from + i);
+      if (c != nullptr && (was_mine || c->taken == bits{})) continue;
+      for (std::size_t k = 0; k <= i; ++k)
+        if (const std::size_t place = places_[from + k]; place != nowhere && owned_[place].reserved == bits{})
+          drop(place);
+      return false;
+    }
+    return true;
+  }
 
-  // Those units of the block that lie in chunks of this host.
+  // Those units of the block that lie in chunks of this host. REQUIRES: `mutex_` is held.
   template <class Function>
   void for_each_own_unit(const void* block, std::size_t bytes, Function&& function) noexcept {
-    const std::scoped_lock lock(mutex_);
     const std::uint64_t first = lines_.offset_of(block) / unit_bytes;
     for (std::uint64_t u = first; u < first + units_of(bytes); ++u)
       if (const std::size_t place = places_[u / units_per_chunk]; place != nowhere)
         function(owned_[place], static_cast<std::size_t>(u % units_per_chunk));
   }
-  void end_reservation(const void* block, std::size_t bytes, bool is_taken) noexcept {
-    for_each_own_unit(block, bytes, [is_taken](owned_chunk& c, std::size_t unit) {
-      put(c.reserved, unit, false);
-      put(c.taken, unit, is_taken);
-      if (!is_taken) c.too_many = units_per_chunk + 1;
-    });
+  // Other hosts may need the chunks of the block that are empty now. One stays, for the next block.
+  void drop_empty(const void* block, std::size_t bytes) noexcept {
+    const std::uint64_t begin = lines_.offset_of(block);
+    for (std::uint64_t n = begin / Sizes.chunk_bytes; n * Sizes.chunk_bytes < begin + bytes && owned_.size() > 1; ++n)
+      if (const std::size_t place = places_[n]; place != nowhere && owned_[place].taken == bits{}) drop(place);
   }
 
   Lines& lines_;
   chunk_ranges ranges_;
   std::span<device_word> owners_;
   std::span<device_word> units_;
-  std::span<host_slot> slots_;
+  const host_slots<Lines>& hosts_;
   unsigned host_ = 0;
   std::uint64_t number_ = 0;  // this host's last change has it
   std::mutex mutex_;          // guards the members below

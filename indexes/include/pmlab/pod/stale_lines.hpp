@@ -51,7 +51,7 @@ class stale_lines {
   // `seed`: decides which lines come and go by chance. Throws pmlab::error: see host_file and shared_mapping; there is
   // no memory.
   stale_lines(const std::string& path, sharing how, std::uint64_t seed = 1, stale_faults faults = {})
-      : file_(path, how, has_stale_copies),
+      : file_(path, how, has_stale_copies, bytes_beyond),
         chance_(seed),
         faults_(faults),
         copies_(file_.shape().bytes),
@@ -77,6 +77,13 @@ class stale_lines {
   [[nodiscard]] bool take_host(unsigned host) noexcept {
     if (!file_.take_host(host)) return false;
     host_ = host;
+    // Control words that a host of this slot held when it died.
+    for (std::size_t i = 0; i < lines(); ++i) {
+      std::uint64_t control = on_device(i).control.load(std::memory_order_acquire);
+      while ((control & 0xffff) == (std::uint64_t{host + 1} << 1 | held) &&
+             !on_device(i).control.compare_exchange_weak(control, control & ~std::uint64_t{0xffff})) {
+      }
+    }
     return true;
   }
   void release_host(unsigned host) noexcept { file_.release_host(host); }

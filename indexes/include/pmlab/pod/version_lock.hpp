@@ -28,7 +28,7 @@ enum class acquired : std::uint8_t {
 //  (L3) a reader refreshes behind `read_begin` before it loads, and validates last; a holder refreshes behind `lock`
 //
 // A host that dies leaves its locks held. The next caller of `lock` inherits it, once the death is known. A host that
-// is started again needs another number: it would wait for itself.
+// is started again needs another number: it would wait for itself. Numbers have 15 bits.
 //
 // Thread safety: any number of threads of any number of hosts. Progress: `lock` and `read_begin` wait for a holder
 // that lives; validation never waits.
@@ -79,15 +79,21 @@ class alignas(media::cache_line_bytes) version_lock {
     return next;
   }
 
-  // Frees it, also from another holder. REQUIRES: no other host or thread uses the memory. Not durable before the next
-  // publication of this object.
-  void reset() noexcept { word_.store(0, std::memory_order_release); }
+  // Frees it, if it is held by another holder, and publishes that. The version moves on. REQUIRES: no other host or
+  // thread uses the memory.
+  template <media::medium M>
+  void reset(M& m) noexcept {
+    const std::uint64_t word = now(m);
+    if ((word & held) == 0) return;
+    word_.store((word & ~(host_mask | held)) + one_version, std::memory_order_release);
+    media::publish(m, word_);
+  }
 
  private:
-  // | version 48 | host 8 | unused 7 | held 1 |
+  // | version 48 | host 15 | held 1 |
   static constexpr std::uint64_t held = 1;
-  static constexpr unsigned host_shift = 8;
-  static constexpr std::uint64_t host_mask = std::uint64_t{0xff} << host_shift;
+  static constexpr unsigned host_shift = 1;
+  static constexpr std::uint64_t host_mask = std::uint64_t{0x7fff} << host_shift;
   static constexpr std::uint64_t one_version = std::uint64_t{1} << 16;
 
   template <media::medium M>
