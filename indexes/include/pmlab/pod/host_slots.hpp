@@ -22,8 +22,8 @@ enum class host_stage : std::uint64_t {
   dead,    // it has died, and what it had begun is complete
 };
 
-// A slot's word: | joins 32 | deaths 30 | stage 2 |. A host's number is deaths * slots + slot: so the number of one that
-// has died is never another's, and locks that name it can be inherited at any time.
+// A slot's word: | joins 32 | deaths 30 | stage 2 |. A host's number is deaths * slots + slot: so the number of one
+// that has died is never another's, and locks that name it can be inherited at any time.
 class host_state {
  public:
   explicit constexpr host_state(std::uint64_t word) noexcept : word_(word) {}
