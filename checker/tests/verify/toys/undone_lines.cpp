@@ -115,7 +115,7 @@ class undone_lines {
   undone_lines(Medium& medium, std::string_view name)
       : medium_(medium), table_(table_of(medium, name)), locks_(medium.resolve(table_.locks)->locks) {
     if (media::hosts_of(medium_) > 1) return;
-    for (pod::version_lock& l : locks_) l.reset();
+    for (pod::version_lock& l : locks_) l.reset(medium_);
     for (bucket& b : table_.buckets) repair(b);
   }
 

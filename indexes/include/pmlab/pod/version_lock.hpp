@@ -74,7 +74,7 @@ class alignas(media::cache_line_bytes) version_lock {
   template <media::medium M>
   std::uint64_t unlock(M& m) noexcept {
     std::uint64_t word = now(m);
-    const std::uint64_t next = (word & ~(host_mask | held)) + one_version;
+    const std::uint64_t next = released(word);
     media::device_compare_exchange(m, word_, word, next);
     return next;
   }
@@ -85,7 +85,7 @@ class alignas(media::cache_line_bytes) version_lock {
   void reset(M& m) noexcept {
     const std::uint64_t word = now(m);
     if ((word & held) == 0) return;
-    word_.store((word & ~(host_mask | held)) + one_version, std::memory_order_release);
+    word_.store(released(word), std::memory_order_release);
     media::publish(m, word_);
   }
 
@@ -96,6 +96,10 @@ class alignas(media::cache_line_bytes) version_lock {
   static constexpr std::uint64_t host_mask = std::uint64_t{0x7fff} << host_shift;
   static constexpr std::uint64_t one_version = std::uint64_t{1} << 16;
 
+  // As the holder leaves it.
+  [[nodiscard]] static constexpr std::uint64_t released(std::uint64_t word) noexcept {
+    return (word & ~(host_mask | held)) + one_version;
+  }
   template <media::medium M>
   [[nodiscard]] static bool holder_is_alive(const M& m, std::uint64_t word) noexcept {
     return media::host_is_alive(m, static_cast<unsigned>((word & host_mask) >> host_shift));
