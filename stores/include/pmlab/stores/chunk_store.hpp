@@ -430,7 +430,8 @@ class chunk_store {
   // written; call again, until it is not this.
   [[nodiscard]] bool end_merge(merge_plan& m, bool copied) { return parts_.end_merge(m, copied); }
 
-  // Counts the ends of merges, of reads that one waits for, and of the use of queues that have some.
+  // Counts the ends of merges, of reads that one waits for, and of operations of volumes that leave a merge. Helping is
+  // no change by itself.
   [[nodiscard]] std::uint64_t changes() const { return parts_.changes.now(); }
   // Waits until changes() is not `seen`, or a little while.
   void wait_for_change(std::uint64_t seen) const { parts_.changes.wait_while(seen); }
