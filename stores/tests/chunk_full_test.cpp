@@ -339,8 +339,8 @@ using kinds_by_copy = ::testing::Types<records_in<media::dram, indexes::cceh<med
                                        records_in<stores::records_on_blocks, void>, records_in_pairs<2100>>;
 TYPED_TEST_SUITE(ChunkFullByCopy, kinds_by_copy);
 
-// A read of a chunk, under way on a queue that its thread does not reap, and a merge of the chunk that waits for it: on the queue
-// of the store's own, whose write filled the ring.
+// A read of a chunk, under way on a queue that its thread does not reap, and a merge of the chunk that waits for it: on
+// the queue of the store's own, whose write filled the ring.
 template <class Store>
 struct merge_behind_a_reader {
   stores::chunk_queue<Store> reader;

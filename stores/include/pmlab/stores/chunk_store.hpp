@@ -36,7 +36,7 @@
 // and the memory are trusted with these. Places of slabs, records and maps that lie beyond the memory are errors. A
 // copy of drive or records of another session is an error.
 //
-// Layout: chunk_store/layout.hpp. Differences from the paper, with reasons (design findings in docs/stores.md):
+// Layout: chunk_store/layout.hpp. Differences from the paper, with reasons (docs/chunk-store.md):
 //  * An entry carries the lap of its position. The paper stores an entry and a tail: two lines, two fences, or lost
 //    writes.
 //  * A chunk knows which blocks were written. In the paper, a read of other blocks returns an earlier owner's data.
