@@ -241,7 +241,9 @@ TEST_F(Api, refuses_bad_input_by_name) {
   EXPECT_NE(std::string(pmlab_kvssd_message()).find("there is no device"), std::string::npos);
   EXPECT_EQ(kvs_open_device((path_ + "?colour=red").data(), &other), KVS_ERR_DEV_NOT_EXIST);
   EXPECT_NE(std::string(pmlab_kvssd_message()).find("colour"), std::string::npos);
-  kvs_option_iterator seven{static_cast<kvs_iterator_type>(7)};
+  kvs_option_iterator seven{};
+  const int no_type = 7;
+  std::memcpy(&seven.iter_type, &no_type, sizeof no_type);
   kvs_key_group_filter all{};
   kvs_iterator_handle iterator = 0;
   EXPECT_EQ(kvs_create_iterator(space_, &seven, &all, &iterator), KVS_ERR_OPTION_INVALID);
