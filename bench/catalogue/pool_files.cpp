@@ -78,8 +78,11 @@ std::string pool_path(const std::string& path, const std::string& index, bool al
   return path + "." + name;
 }
 
-pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy, bool keep)
+pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy, bool keep, bool has_reuse)
     : path_(std::move(path)), bytes_(bytes) {
+  const char* const other_ways =
+      has_reuse ? "give another path, --reuse to measure its contents, or --overwrite to replace it"
+                : "give another path, or --overwrite to replace it";
   std::error_code failure;
   const fs::file_status status = fs::status(path_, failure);
   // Nothing is made in place of a name that cannot be reached, nor removed at the end.
@@ -101,8 +104,7 @@ pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy
   if (media::pmem::has_lost_its_name(path_)) {
     const std::string left = media::unfinished_name(path_);
     if (policy == existing_file::refuse)
-      throw error(fmt::format("pool {} exists as {}: it lost its name in a power failure", path_, left),
-                  "give another path, --reuse to measure its contents, or --overwrite to replace it");
+      throw error(fmt::format("pool {} exists as {}: it lost its name in a power failure", path_, left), other_ways);
     if (policy == existing_file::reuse) {
       bytes_ = 0;
       return;
@@ -117,10 +119,8 @@ pool_file::pool_file(std::string path, std::uint64_t bytes, existing_file policy
       throw error(fmt::format("{} is neither a file nor a device", path_), "name another path");
     if (fs::is_character_file(status) && policy != existing_file::reuse)
       throw error(fmt::format("{} is a device, and pmlab overwrites none", path_),
-                  "make a pool on it with `pmempool create`, then give --reuse");
-    if (policy == existing_file::refuse)
-      throw error(fmt::format("{} exists already", path_),
-                  "give another path, --reuse to measure its contents, or --overwrite to replace it");
+                  has_reuse ? "make a pool on it with `pmempool create`, then give --reuse" : "name a file");
+    if (policy == existing_file::refuse) throw error(fmt::format("{} exists already", path_), other_ways);
     if (policy == existing_file::reuse) {
       bytes_ = 0;
       return;

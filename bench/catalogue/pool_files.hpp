@@ -32,7 +32,8 @@ class pool_file {
  public:
   // Checks path and space, and removes a file that will be overwritten; the file is then made by the code that opens
   // the pool, with `bytes`. Throws pmlab::error: missing folder, no space, an existing file, a file that is no pool.
-  pool_file(std::string path, std::uint64_t bytes, existing_file policy, bool keep);
+  // `has_reuse`: the command has --reuse, so that messages may name it.
+  pool_file(std::string path, std::uint64_t bytes, existing_file policy, bool keep, bool has_reuse = true);
   pool_file(const pool_file&) = delete;
   pool_file& operator=(const pool_file&) = delete;
   ~pool_file();

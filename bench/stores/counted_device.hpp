@@ -16,10 +16,10 @@ namespace pmlab::store_bench::detail {
 
 inline constexpr std::uint32_t block_bytes = 4096;
 
-inline void check_bytes(std::uint64_t bytes) {
-  if (bytes < 1U << 20 || bytes % block_bytes != 0)
-    throw error("a device of " + std::to_string(bytes) + " bytes",
-                "give --device-bytes a multiple of 4096, at least 1M");
+inline void check_bytes(const store_device_options& options) {
+  if (options.bytes < 1U << 20 || options.bytes % block_bytes != 0)
+    throw error("a device of " + std::to_string(options.bytes) + " bytes",
+                "give " + std::string(options.size_option) + " a multiple of 4096, at least 1M");
 }
 
 template <blocks::device D>

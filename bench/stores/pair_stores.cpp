@@ -61,7 +61,8 @@ const std::vector<known_pair_store>& known_stores() {
         .what = "an ordered store over a staging and a capacity drive, with a bound on the loss (docs/stores.md)",
         .has_medium = true,
         .has_staging = true,
-        .has_memtable = true},
+        .has_memtable = true,
+        .largest_value = std::size_t{1} << 20},
        make_tiered},
 #endif
     };

@@ -44,6 +44,7 @@ struct pair_store_description {
   bool has_medium = false;    // --medium means something
   bool has_staging = false;   // --staging does
   bool has_memtable = false;  // --memtable does; --medium then means something with pmem only
+  std::size_t largest_value = std::size_t{2} << 20;
 };
 
 struct known_pair_store {

@@ -25,7 +25,7 @@ template <class Setup>
   of_medium.emulation = setup.emulation;
   if (setup.medium.in_pool()) {
     made->file.emplace(setup.medium.path, setup.medium_bytes,
-                       setup.overwrite ? bench::existing_file::overwrite : bench::existing_file::refuse, false);
+                       setup.overwrite ? bench::existing_file::overwrite : bench::existing_file::refuse, false, false);
     of_medium.pool_bytes = made->file->bytes_to_make();
   }
   made->medium = bench::make_chosen_medium(of_medium);

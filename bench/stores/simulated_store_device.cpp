@@ -70,7 +70,7 @@ class shared_drive : public timed_memory {
 }  // namespace
 
 std::unique_ptr<store_device> open_store_device(const drive::device_spec& spec, const store_device_options& options) {
-  detail::check_bytes(options.bytes);
+  detail::check_bytes(options);
   if (spec.which != drive::device_spec::kind::simulated)
     throw error("drive " + spec.text() + " beside memory in virtual time", "give --device simulated:p4610");
   return std::make_unique<detail::modelled_device<shared_drive>>(options, blocks::load_drive(spec.profile),

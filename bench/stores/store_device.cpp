@@ -134,7 +134,7 @@ class file_device final : private file_on_disk, public counted_device<blocks::fi
 }  // namespace
 
 std::unique_ptr<store_device> open_store_device(const drive::device_spec& spec, const store_device_options& options) {
-  detail::check_bytes(options.bytes);
+  detail::check_bytes(options);
   switch (spec.which) {
     case drive::device_spec::kind::memory: return std::make_unique<memory_device>(options.bytes);
     case drive::device_spec::kind::file: return std::make_unique<file_device>(spec.path, options);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pmlab::store_bench {
@@ -55,7 +56,8 @@ class store_device {
 
 struct store_device_options {
   std::uint64_t bytes = 0;
-  bool overwrite = false;    // an existing file may be written to
+  std::string_view size_option = "--device-bytes";  // the one that `bytes` comes from, for messages
+  bool overwrite = false;                           // an existing file may be written to
   std::uint64_t layout = 1;  // layout of a modelled drive: draws where the writes that precondition it lie
 };
 

@@ -23,6 +23,7 @@
 #include <semaphore>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -332,13 +333,95 @@ TEST(ChunkFullAndHelped, a_thread_that_helps_does_not_wait_for_space) {
   for (const stores::chunk_completion& c : done) EXPECT_EQ(c.error, std::errc{}) << c.tag;
 }
 
-// ---- merges that fail while the drive is full
-
 template <class Records>
 class ChunkFullByCopy : public ::testing::Test {};
 using kinds_by_copy = ::testing::Types<records_in<media::dram, indexes::cceh<media::dram>, by_copy>,
                                        records_in<stores::records_on_blocks, void>, records_in_pairs<2100>>;
 TYPED_TEST_SUITE(ChunkFullByCopy, kinds_by_copy);
+
+// A read of a chunk, under way on a queue that its thread does not reap, and a merge of the chunk that waits for it: on
+// the queue of the store's own, whose write filled the ring.
+template <class Store>
+struct merge_behind_a_reader {
+  stores::chunk_queue<Store> reader;
+  blocks::buffer read{8 * block};
+
+  merge_behind_a_reader(Store& store, std::string_view volume) : reader(store, 1) {
+    auto disk = store.volume(volume);
+    EXPECT_TRUE(reader.read(disk, 0, read.bytes(), 1));
+    // One entry below a full ring, its merge begins.
+    for (std::uint32_t i = 0; i + 1 < tiny.ring; ++i) disk.write(i * block, data_of(i, 1, 1000));
+  }
+  void expect_it_was_read() {
+    std::array<stores::chunk_completion, 1> done;
+    ASSERT_EQ(reader.reap(done, 1), 1U);
+    EXPECT_EQ(done[0].error, std::errc{});
+    EXPECT_TRUE(std::ranges::equal(read.bytes(), data_of(0, 8, 1)));
+  }
+};
+
+TYPED_TEST(ChunkFullByCopy, a_write_that_waits_for_room_moves_on_what_the_merge_of_an_idle_queue_waits_for) {
+  TypeParam records;
+  blocks::memory device(torn);
+  auto store = records.open(device, tiny);
+  auto disk = store.volume("a", {.bytes = 8 * block});
+  disk.write(0, data_of(0, 8, 1));
+  merge_behind_a_reader behind(store, "a");
+  // Who helps and changes nothing has counted nothing, so that waiting threads do not wake each other for ever.
+  const std::uint64_t changes = store.changes();
+  static_cast<void>(store.help_merges());
+  EXPECT_EQ(store.changes(), changes);
+  stores::chunk_queue queue(store, 4);
+  std::array<stores::chunk_completion, 1> done;
+  std::map<std::string, expected_volume> right{{"a", expected_volume(8)}};
+  right.at("a").write(0, 8, 1);
+  right.at("a").write(0, tiny.ring - 1, 1000);
+  std::array<blocks::buffer, 4> data;
+  for (std::uint64_t i = 0; i < data.size(); ++i) {
+    const std::uint64_t at = 2 + i;
+    data[i] = blocks::buffer(block);
+    std::ranges::copy(data_of(at, 1, 7), data[i].data());
+    ASSERT_TRUE(queue.write(disk, at * block, data[i].bytes(), 2));
+    ASSERT_EQ(queue.reap(done, 1), 1U);
+    ASSERT_EQ(done[0].error, std::errc{});
+    right.at("a").write(at, 1, 7);
+  }
+  // The ring was emptied by its merge, and not into a map when nothing had changed for a while.
+  EXPECT_EQ(store.stats().remaps, 0U);
+  EXPECT_GT(store.stats().merges, 0U);
+  behind.expect_it_was_read();
+  expect_equal(store, right);
+}
+
+TYPED_TEST(ChunkFullByCopy, a_write_that_waits_for_space_moves_on_what_the_merge_of_an_idle_queue_waits_for) {
+  TypeParam records;
+  blocks::memory device(torn);
+  auto store = records.open(device, tiny);
+  filled<decltype(store)> all{.store = store, .blocks_of = 1024};
+  all.open_volumes();
+  std::uint64_t chunks = 0;
+  while (all.write("a", chunks * 8, 8)) ++chunks;
+  // Room for the ring of the chunk that is merged.
+  all.discard("a", (chunks - 1) * 8, 8);
+  merge_behind_a_reader behind(store, "a");
+  all.right.at("a").write(0, tiny.ring - 1, 1000);
+  // One in a ring, which is no merge.
+  for (std::uint64_t i = 1; store.stats().free_bytes > 0; ++i) ASSERT_TRUE(all.write("a", i * 8, 1));
+  auto disk = store.volume("a");
+  stores::chunk_queue queue(store, 4);
+  blocks::buffer data(block);
+  const std::uint64_t at = (chunks - 2) * 8;
+  std::ranges::copy(data_of(at, 1, 7), data.data());
+  ASSERT_TRUE(queue.write(disk, at * block, data.bytes(), 2));
+  std::array<stores::chunk_completion, 1> done;
+  ASSERT_EQ(queue.reap(done, 1), 1U);
+  EXPECT_EQ(done[0].error, std::errc{});
+  all.right.at("a").write(at, 1, 7);
+  behind.expect_it_was_read();
+  expect_equal(store, all.right);
+}
+
+// ---- merges that fail while the drive is full
 
 TYPED_TEST(ChunkFullByCopy, a_merge_that_fails_is_not_begun_again_for_the_same_write) {
   using drive = blocks::faulty<blocks::memory>;

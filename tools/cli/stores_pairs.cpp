@@ -77,11 +77,16 @@ pair_setup setup_of(const pairs_request& asked, const store_bench::pair_run_opti
 
 // An option that no store of the run has means that the user has another run in mind.
 void refuse_options_without_a_store(const pairs_request& asked) {
+  if (asked.staging_bytes && !asked.staging)
+    throw error("--staging-bytes without a staging drive", "give --staging, or leave it out");
   for (const std::string& name : asked.stores) {
     const store_bench::pair_store_description& d = store_bench::find_pair_store(name);
     if (asked.staging && !d.has_staging)
       throw error(fmt::format("{} has no use for a second drive", name),
                   "leave --staging out, or measure tiered or rocksdb");
+    if (const std::size_t largest = std::ranges::max(asked.value_sizes); largest > d.largest_value)
+      throw error(fmt::format("--value {}: {} has values of at most {} bytes", largest, name, d.largest_value),
+                  "give smaller values, or leave the store out");
     if (!asked.log && name != "rocksdb")
       throw error(fmt::format("{} cannot be without its log, or has none", name),
                   "leave --log off out, or measure rocksdb alone");
@@ -159,7 +164,8 @@ pair_contestant contestant_of(const plan& p, const store_bench::pair_run_options
   if (asked.staging)
     make.staging = [staging = device_of(*asked.staging, name, is_alone), bytes = p.staging_bytes,
                     overwrite = asked.overwrite] {
-      return store_bench::open_store_device(staging, {.bytes = bytes, .overwrite = overwrite});
+      return store_bench::open_store_device(staging,
+                                            {.bytes = bytes, .size_option = "--staging-bytes", .overwrite = overwrite});
     };
   make.subject = [setup](const store_bench::pair_drives& on) { return store_bench::make_pair_subject(setup, on); };
   return {labels_of(setup, asked.staging ? asked.staging->text() : ""),

@@ -42,11 +42,22 @@ std::optional<std::string_view> name_of(const kvs_key_space_name* name) {
   return std::string_view(name->name, length);
 }
 
+// The result of a device's handle that was not entered.
+kvs_result no_device() noexcept {
+  kvssd::last_message::set_fixed(
+      "the handle of the device is NULL, was closed, or is of another process; use one that this process has open");
+  return KVS_ERR_DEV_NOT_EXIST;
+}
+// The same of a key space's: it was closed itself; or it is none, or its device is closed or of another process.
+kvs_result no_space(kvs_key_space_handle space) noexcept {
+  return space != nullptr && space->on->door.is_open() ? KVS_ERR_KS_NOT_OPEN : KVS_ERR_KS_NOT_EXIST;
+}
+
 // Checks what all functions of a device have; then performs `function`.
 template <class Function>
 kvs_result on_device(kvs_device_handle device, bool has_arguments, Function&& function) {
   const device_entry inside(device);
-  if (!inside) return KVS_ERR_DEV_NOT_EXIST;
+  if (!inside) return no_device();
   if (!has_arguments) return KVS_ERR_PARAM_INVALID;
   return guarded(KVS_ERR_SYS_IO, [&] { return function(*device->of); });
 }
@@ -72,7 +83,7 @@ bool is_in_callback() noexcept {
 template <class Command>
 kvs_result perform(kvs_key_space_handle space, bool has_arguments, Command&& command) {
   const space_entry inside(space);
-  if (!inside) return KVS_ERR_KS_NOT_EXIST;
+  if (!inside) return no_space(space);
   if (!has_arguments) return KVS_ERR_PARAM_INVALID;
   return guarded(KVS_ERR_SYS_IO, [&] { return command(*space); });
 }
@@ -82,7 +93,7 @@ template <class Command>
 kvs_result perform_later(kvs_postprocess_context context, bool has_arguments, kvs_postprocess_function post,
                          Command command) {
   space_entry inside(context.ks_hd);
-  if (!inside) return KVS_ERR_KS_NOT_EXIST;
+  if (!inside) return no_space(context.ks_hd);
   if (!has_arguments || post == nullptr) return KVS_ERR_PARAM_INVALID;
   return guarded(KVS_ERR_SYS_IO, [&] {
     context.ks_hd->on->of->requests().give([context, post, command]() mutable {
@@ -124,9 +135,9 @@ kvs_result kvs_open_device(char* URI, kvs_device_handle* dev_hd) {
 }
 
 kvs_result kvs_close_device(kvs_device_handle dev_hd) {
-  if (dev_hd == nullptr || !dev_hd->door.is_open()) return KVS_ERR_DEV_NOT_EXIST;
+  if (dev_hd == nullptr || !dev_hd->door.is_open()) return no_device();
   if (is_in_callback()) return KVS_ERR_SYS_IO;
-  if (!dev_hd->door.close()) return KVS_ERR_DEV_NOT_EXIST;
+  if (!dev_hd->door.close()) return no_device();
   // Key spaces are opened and closed inside: from here on there is no other one.
   dev_hd->door.wait_until_empty();
   for (const auto& [of, space] : dev_hd->spaces) static_cast<void>(space->door.close());
@@ -212,6 +223,7 @@ kvs_result kvs_list_key_spaces(kvs_device_handle dev_hd, uint32_t index, uint32_
     if (all.empty()) return KVS_ERR_KS_NOT_EXIST;
     if (index >= all.size()) return KVS_ERR_KS_INDEX;
     const std::size_t room = buffer_size / sizeof(kvs_key_space_name);
+    if (room == 0) return KVS_ERR_BUFFER_SMALL;
     for (std::size_t i = index; i < all.size() && *ks_cnt < room; ++i, ++*ks_cnt) {
       kvs_key_space_name& to = names[*ks_cnt];
       to.name_len = static_cast<uint32_t>(all[i].size());
@@ -368,8 +380,10 @@ kvs_result kvs_exist_kv_pairs_async(kvs_key_space_handle ks_hd, uint32_t key_cnt
 
 kvs_result kvs_create_iterator(kvs_key_space_handle ks_hd, kvs_option_iterator* iter_op,
                                kvs_key_group_filter* iter_fltr, kvs_iterator_handle* iter_hd) {
-  const bool with_values = iter_op != nullptr && iter_op->iter_type == KVS_ITERATOR_KEY_VALUE;
+  const kvs_iterator_type type = iter_op == nullptr ? KVS_ITERATOR_KEY : iter_op->iter_type;
+  const bool with_values = type == KVS_ITERATOR_KEY_VALUE;
   return perform(ks_hd, iter_fltr != nullptr && iter_hd != nullptr, [&](_kvs_key_space_handle& space) {
+    if (type != KVS_ITERATOR_KEY && !with_values) return KVS_ERR_OPTION_INVALID;
     return kvssd::open_iterator(space, with_values, *iter_fltr, *iter_hd);
   });
 }

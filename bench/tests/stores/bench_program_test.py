@@ -354,7 +354,11 @@ class Stores(ProgramTest):
         ):
             with self.subTest(words):
                 self.assert_fails(2, parts, *small(*words))
-
+        with open(self.file("pool"), "w", encoding="utf-8") as f:
+            f.write("of the user")
+        at_a_file = small(*one, "--medium", f"pmem:{self.file('pool')}")
+        said = self.assert_fails(2, ["exists already", "--overwrite"], *at_a_file)
+        self.assertNotIn("--reuse", said.stderr)  # which stores do not have
 
     def test_refused_input_of_pairs(self):
         one = ["--store", "kv_ssd"]
@@ -369,6 +373,9 @@ class Stores(ProgramTest):
                 ([*one, "--staging", "memory"], ["kv_ssd has no use for a second drive", "--staging"]),
                 ([*one, "--staging", "tape"], ["tape"]),
                 (["--store", "tiered", "--staging", "simulated:p4610"], ["different clocks"]),
+                (["--store", "tiered", "--staging-bytes", "64M"], ["--staging-bytes without", "--staging"]),
+                (["--store", "tiered", "--staging", "memory", "--staging-bytes", "1K"], ["give --staging-bytes"]),
+                (["--store", "tiered", "--value", "2M"], ["--value 2097152", "at most 1048576"]),
                 (["--store", "tiered", "--place", "attic"], ["no place 'attic'", "capacity_only"]),
                 (["--store", "tiered", "--memtable", "tape"], ["no memtable 'tape'"]),
                 (["--store", "tiered", "--memtable", "pmem"], ["--medium dram", "pmem:PATH"]),

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -240,6 +241,43 @@ TEST_F(Api, refuses_bad_input_by_name) {
   EXPECT_NE(std::string(pmlab_kvssd_message()).find("there is no device"), std::string::npos);
   EXPECT_EQ(kvs_open_device((path_ + "?colour=red").data(), &other), KVS_ERR_DEV_NOT_EXIST);
   EXPECT_NE(std::string(pmlab_kvssd_message()).find("colour"), std::string::npos);
+  kvs_option_iterator seven{};
+  const int no_type = 7;
+  std::memcpy(&seven.iter_type, &no_type, sizeof no_type);
+  kvs_key_group_filter all{};
+  kvs_iterator_handle iterator = 0;
+  EXPECT_EQ(kvs_create_iterator(space_, &seven, &all, &iterator), KVS_ERR_OPTION_INVALID);
+}
+
+// Behind another failure its message would be that one's.
+TEST_F(Api, the_message_is_that_of_the_last_failure) {
+  const auto fail_to_open = [&] {
+    kvs_device_handle other = nullptr;
+    EXPECT_EQ(kvs_open_device((path_ + "?colour=red").data(), &other), KVS_ERR_DEV_NOT_EXIST);
+  };
+  const auto names_the_handle = [] { return std::string(pmlab_kvssd_message()).find("the handle") == 0; };
+  std::uint64_t capacity = 0;
+  fail_to_open();
+  EXPECT_EQ(kvs_get_device_capacity(nullptr, &capacity), KVS_ERR_DEV_NOT_EXIST);
+  EXPECT_TRUE(names_the_handle()) << pmlab_kvssd_message();
+  fail_to_open();
+  EXPECT_EQ(kvs_close_device(nullptr), KVS_ERR_DEV_NOT_EXIST);
+  EXPECT_TRUE(names_the_handle()) << pmlab_kvssd_message();
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    fail_to_open();
+    const bool is_refused = kvs_get_device_capacity(device_, &capacity) == KVS_ERR_DEV_NOT_EXIST;
+    ::_exit(is_refused && names_the_handle() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  const kvs_device_handle closed = device_;
+  EXPECT_EQ(kvs_close_device(std::exchange(device_, nullptr)), KVS_SUCCESS);
+  fail_to_open();
+  EXPECT_EQ(kvs_close_device(closed), KVS_ERR_DEV_NOT_EXIST);
+  EXPECT_TRUE(names_the_handle()) << pmlab_kvssd_message();
 }
 
 TEST_F(Api, another_process_is_refused_while_the_device_is_open) {
@@ -291,7 +329,7 @@ TEST_F(Api, key_spaces_are_apart_and_keep_their_limits) {
   EXPECT_EQ(info.free_size, 1000U - 806U);
   EXPECT_EQ(kvs_close_key_space(space_), KVS_SUCCESS);
   EXPECT_EQ(kvs_close_key_space(space_), KVS_ERR_KS_NOT_OPEN);
-  EXPECT_EQ(store("user:1", "x"), KVS_ERR_KS_NOT_EXIST);
+  EXPECT_EQ(store("user:1", "x"), KVS_ERR_KS_NOT_OPEN);
   EXPECT_EQ(remove_space("limited"), KVS_SUCCESS);
   ASSERT_EQ(make_space("limited"), KVS_SUCCESS);
   space_ = opened("limited");
@@ -307,6 +345,10 @@ TEST_F(Api, key_spaces_are_apart_and_keep_their_limits) {
   ASSERT_EQ(count, 2U);
   EXPECT_EQ((std::set<std::string>{names[0].name, names[1].name}), (std::set<std::string>{"limited", "orders"}));
   EXPECT_EQ(kvs_list_key_spaces(device_, 2, sizeof names, names.data(), &count), KVS_ERR_KS_INDEX);
+  EXPECT_EQ(kvs_list_key_spaces(device_, 0, 2 * sizeof names[0] - 1, names.data(), &count), KVS_SUCCESS);
+  EXPECT_EQ(count, 1U);
+  EXPECT_EQ(kvs_list_key_spaces(device_, 0, sizeof names[0] - 1, names.data(), &count), KVS_ERR_BUFFER_SMALL);
+  EXPECT_EQ(count, 0U);
 }
 
 TEST_F(Api, exist_answers_for_many_keys_in_one_command) {

@@ -98,7 +98,7 @@ TEST_F(States, closing_performs_what_was_accepted) {
     EXPECT_EQ(stores.right, static_cast<int>(count));
     EXPECT_EQ(kvs_store_kvp_async(space, k.data(), &value, nullptr, &stores, nullptr,
                                   [](kvs_postprocess_context*) { FAIL() << "it was refused"; }),
-              KVS_ERR_KS_NOT_EXIST);
+              of_device ? KVS_ERR_KS_NOT_EXIST : KVS_ERR_KS_NOT_OPEN);
     if (!of_device) continue;
     ASSERT_EQ(open(), KVS_SUCCESS) << message();
     const kvs_key_space_handle reopened = opened_space(device_, "all");
@@ -175,14 +175,14 @@ TEST_F(States, handles_that_were_closed_are_errors) {
   EXPECT_EQ(kvs_iterate_next(space, 17, &list), KVS_ERR_ITERATOR_NOT_EXIST);
   EXPECT_EQ(remove_space(device_, "all"), KVS_ERR_KS_OPEN);
   ASSERT_EQ(kvs_close_key_space(space), KVS_SUCCESS);
-  EXPECT_EQ(kvs_iterate_next(space, iterator, &list), KVS_ERR_KS_NOT_EXIST);
+  EXPECT_EQ(kvs_iterate_next(space, iterator, &list), KVS_ERR_KS_NOT_OPEN);
   const kvs_key_space_handle second = opened_space(device_, "all");
   EXPECT_EQ(kvs_iterate_next(second, iterator, &list), KVS_ERR_ITERATOR_NOT_EXIST);
-  EXPECT_EQ(store(space, "user:1", "v"), KVS_ERR_KS_NOT_EXIST);
+  EXPECT_EQ(store(space, "user:1", "v"), KVS_ERR_KS_NOT_OPEN);
   EXPECT_EQ(kvs_close_key_space(space), KVS_ERR_KS_NOT_OPEN);
   ASSERT_EQ(kvs_close_key_space(second), KVS_SUCCESS);
   ASSERT_EQ(remove_space(device_, "all"), KVS_SUCCESS);
-  EXPECT_EQ(store(second, "user:1", "v"), KVS_ERR_KS_NOT_EXIST);
+  EXPECT_EQ(store(second, "user:1", "v"), KVS_ERR_KS_NOT_OPEN);
   EXPECT_EQ(remove_space(device_, "all"), KVS_ERR_KS_NOT_EXIST);
   close();
   EXPECT_EQ(kvs_close_device(device_), KVS_ERR_DEV_NOT_EXIST);

@@ -5,7 +5,7 @@
  *   kvs_store_kvp(space, &key, &value, NULL);
  *
  * Programs that were written for this API compile against this header, and link with -lpmlab_kvssd. Names, types and
- * numbers come from the API; what each of them does here: docs/stores.md.
+ * numbers come from the API; what each of them does here: docs/kv-ssd.md.
  *
  * Thread safety: every function from any thread; a handle is not closed while another thread uses it. Asynchronous
  * functions return when the request is accepted, and call `post_fn` from a thread of the library. The buffers of a
@@ -50,7 +50,7 @@ typedef enum {
   KVS_ERR_KS_INDEX = 0x006,         /* beyond the last key space */
   KVS_ERR_KS_NAME = 0x007,          /* empty, too long, or with a 0 within */
   KVS_ERR_KS_NOT_EXIST = 0x008,     /* no such key space or handle */
-  KVS_ERR_KS_NOT_OPEN = 0x009,      /* the handle was closed */
+  KVS_ERR_KS_NOT_OPEN = 0x009,      /* the handle was closed, and its device was not */
   KVS_ERR_KS_OPEN = 0x00A,          /* it is open already */
   KVS_ERR_ITERATOR_FILTER_INVALID = 0x00B, /* the pattern has bits that the mask does not have */
   KVS_ERR_ITERATOR_MAX = 0x00C,     /* 16 are open */
@@ -58,7 +58,7 @@ typedef enum {
   KVS_ERR_ITERATOR_OPEN = 0x00E,    /* one with this filter is open */
   KVS_ERR_KEY_LENGTH_INVALID = 0x00F,
   KVS_ERR_KEY_NOT_EXIST = 0x010,
-  KVS_ERR_OPTION_INVALID = 0x011,
+  KVS_ERR_OPTION_INVALID = 0x011,   /* a value that the option does not have, or has not here */
   KVS_ERR_PARAM_INVALID = 0x012,    /* a pointer that must not be NULL */
   KVS_ERR_SYS_IO = 0x013,           /* the drive failed, or a record is damaged */
   KVS_ERR_VALUE_LENGTH_INVALID = 0x014,
@@ -234,11 +234,14 @@ kvs_result kvs_get_optimal_value_length(kvs_device_handle dev_hd, uint32_t *opt_
 kvs_result kvs_create_key_space(kvs_device_handle dev_hd, kvs_key_space_name *key_space_name, uint64_t size,
                                 kvs_option_key_space opt);
 kvs_result kvs_delete_key_space(kvs_device_handle dev_hd, kvs_key_space_name *key_space_name);
-/* buffer_size: bytes of the array `names`; each element has a buffer for its name. */
+/* buffer_size: bytes of the array `names`: as many names as it has elements, from number `index` on; ks_cnt: how many.
+ * Without room for one: KVS_ERR_BUFFER_SMALL. Each element has a buffer for its name of MAX_KEYSPACE_NAME_LEN + 1 bytes,
+ * or NULL; name_len is set, and not read. */
 kvs_result kvs_list_key_spaces(kvs_device_handle dev_hd, uint32_t index, uint32_t buffer_size,
                                kvs_key_space_name *names, uint32_t *ks_cnt);
 kvs_result kvs_open_key_space(kvs_device_handle dev_hd, char *name, kvs_key_space_handle *ks_hd);
 kvs_result kvs_close_key_space(kvs_key_space_handle ks_hd);
+/* ks->name: as an element of kvs_list_key_spaces, or NULL. */
 kvs_result kvs_get_key_space_info(kvs_key_space_handle ks_hd, kvs_key_space *ks);
 
 /* ---- pairs. Options may be NULL: the first value of each. */

@@ -36,7 +36,7 @@
 // and the memory are trusted with these. Places of slabs, records and maps that lie beyond the memory are errors. A
 // copy of drive or records of another session is an error.
 //
-// Layout: chunk_store/layout.hpp. Differences from the paper, with reasons (design findings in docs/stores.md):
+// Layout: chunk_store/layout.hpp. Differences from the paper, with reasons (docs/chunk-store.md):
 //  * An entry carries the lap of its position. The paper stores an entry and a tail: two lines, two fences, or lost
 //    writes.
 //  * A chunk knows which blocks were written. In the paper, a read of other blocks returns an earlier owner's data.
@@ -430,7 +430,8 @@ class chunk_store {
   // written; call again, until it is not this.
   [[nodiscard]] bool end_merge(merge_plan& m, bool copied) { return parts_.end_merge(m, copied); }
 
-  // Counts the ends of merges, of reads that one waits for, and of the use of queues that have some.
+  // Counts the ends of merges, of reads that one waits for, and of operations of volumes that leave a merge. Helping is
+  // no change by itself.
   [[nodiscard]] std::uint64_t changes() const { return parts_.changes.now(); }
   // Waits until changes() is not `seen`, or a little while.
   void wait_for_change(std::uint64_t seen) const { parts_.changes.wait_while(seen); }

@@ -465,7 +465,7 @@ class chunk_queue final : public detail::chunk_store::helped_queue {
       } else {
         store_.wait_for_change(seen);
         // Another queue may keep blocks, and not be reaped.
-        if (store_.changes() == seen && store_.queues().help(*this)) continue;
+        if (store_.queues().help(*this)) continue;
         if (store_.changes() == seen) idle_waits += room == later::kept || merged ? 1 : 10;
       }
     }
@@ -552,14 +552,13 @@ class chunk_queue final : public detail::chunk_store::helped_queue {
   // Operations wait for room in rings, or merges of this queue for readers: other threads have these. No transfer is in
   // flight here.
   void wait_for_others(std::size_t at_least) {
-    if (store_.changes() != seen_) return;
     bool may_remap = false;
     without_room_.for_each([&](const part& p) { may_remap |= p.may_remap; });
     if (may_remap) return;
-    if (store_.help_merges()) return;
     // A caller that polls does not wait, but the time that it lets pass counts.
-    if (at_least > 0) store_.wait_for_change(seen_);
-    if (store_.changes() == seen_) store_.queues().help(*this);
+    if (store_.changes() == seen_ && !store_.help_merges() && at_least > 0) store_.wait_for_change(seen_);
+    // Whatever changed: that may be of others, again and again.
+    store_.queues().help(*this);
   }
 
   // What can go on without another thread: transfers, and records that are being written.

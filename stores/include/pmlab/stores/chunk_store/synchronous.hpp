@@ -86,7 +86,7 @@ class synchronous {
     bool any = false;
     for (std::unique_ptr<queue>& q : idle) {
       any |= q->go_on_with_merges();
-      give_queue(std::move(q));
+      put_back(std::move(q));
     }
     return any;
   }
@@ -157,11 +157,13 @@ class synchronous {
   }
   void give_queue(std::unique_ptr<queue> q) noexcept {
     const bool has_merges = q->has_merges();
-    {
-      const std::scoped_lock lock(queues_mutex_);
-      queues_.push_back(std::move(q));
-    }
+    put_back(std::move(q));
     if (has_merges) parts_.changes.count_one();  // help_merges finds it
+  }
+  // No change: of a merge that went on, its end is one. Else a thread that helps and waits would wake itself.
+  void put_back(std::unique_ptr<queue> q) noexcept {
+    const std::scoped_lock lock(queues_mutex_);
+    queues_.push_back(std::move(q));
   }
 
   Store& store_;
