@@ -221,14 +221,9 @@ class copied_buckets {
     typename Medium::publication change(medium_);
     std::uint64_t next = 0;
     if (c.count != 0) {
-      auto* const made = media::create<image>(change);
+      auto* const made = static_cast<image*>(change.allocate(sizeof(image), alignof(image)));
       if (made == nullptr) return false;
-      made->count.store(c.count, std::memory_order_relaxed);
-      for (std::size_t i = 0; i < c.count; ++i) {
-        made->entries[i][0].store(c.entries[i].key, std::memory_order_relaxed);
-        made->entries[i][1].store(c.entries[i].value, std::memory_order_relaxed);
-      }
-      media::publish(medium_, *made);
+      write(*made, c);
       next = medium_.locate(made).word();
     }
     const media::pointer<image> last(leads.load(std::memory_order_acquire));
@@ -238,6 +233,18 @@ class copied_buckets {
     return true;
   }
 
+  // Line by line: a death may lose the stores of one line, in as many ways as it has stores.
+  void write(image& to, const content& c) {
+    constexpr std::size_t words_of_line = media::cache_line_bytes / sizeof(word);
+    auto* const words = reinterpret_cast<word*>(&to);
+    words[0].store(c.count, std::memory_order_relaxed);
+    for (std::size_t w = 1; w < sizeof(image) / sizeof(word); ++w) {
+      const std::size_t i = (w - 1) / 2;
+      const indexes::entry e = i < c.count ? c.entries[i] : indexes::entry{};
+      words[w].store(w % 2 == 1 ? e.key : e.value, std::memory_order_relaxed);
+      if ((w + 1) % words_of_line == 0) media::publish(medium_, words[w]);
+    }
+  }
   // Without space an entry is erased where it is, by words of the image. False: no entry was erased.
   bool publish_in_place(std::size_t bucket, std::size_t before, const content& c) {
     if (c.count + 1 != before) return false;
