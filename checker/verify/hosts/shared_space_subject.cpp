@@ -16,7 +16,7 @@ constexpr std::size_t chunk = std::size_t{1} << 10;
 
 template <class Medium>
 struct has_space {
-  using lines = verify::medium_lines<Medium, 24 * chunk, 20 * chunk>;
+  using lines = verify::medium_lines<Medium, 23 * chunk, 20 * chunk>;
   using space = pod::space<lines, pod::space_sizes{.chunk_bytes = chunk, .hosts = 9}>;
   explicit has_space(Medium& medium) : memory(medium) {}
   space memory;

@@ -290,6 +290,8 @@ class space {
       return false;
     }
     publish_lines(hosts_[slot].state);
+    // This host's caches may have it as one of before has left it.
+    lines_.refresh(&head_().logs[slot], sizeof(redo_log));
     host_ = hosts_.number_of(slot, mine);
     state_ = mine;
     return true;
@@ -309,9 +311,16 @@ class space {
     static_cast<void>(lines_.device_compare_exchange(hosts_[slot].state, before, state.at(stage).word()));
     publish_lines(hosts_[slot]);
   }
-  void recover_the_dead() const noexcept {
-    for (std::size_t slot = 0; slot < Sizes.hosts; ++slot)
-      static_cast<void>(host_is_alive(hosts_.number_of(slot, hosts_.state_of(slot))));
+  // False: there are none.
+  bool recover_the_dead() const noexcept {
+    bool is_any = false;
+    for (std::size_t slot = 0; slot < Sizes.hosts; ++slot) {
+      const auto standing = hosts_.standing_at(slot, [](host_state) { return true; });
+      if (standing.is != kind_of_standing::died) continue;
+      recover(slot, standing.state);
+      is_any = true;
+    }
+    return is_any;
   }
   // No other host has it open.
   void recover_all() noexcept {
@@ -351,11 +360,8 @@ class space {
 
   [[nodiscard]] void* reserve(std::size_t bytes, std::size_t alignment, bool is_coherent) {
     void* block = blocks_.reserve(bytes, alignment, is_coherent);
-    if (block == nullptr) {
-      // Chunks of dead hosts that no host has asked about.
-      recover_the_dead();
-      block = blocks_.reserve(bytes, alignment, is_coherent);
-    }
+    // Chunks of dead hosts that no host has asked about are free then.
+    if (block == nullptr && recover_the_dead()) block = blocks_.reserve(bytes, alignment, is_coherent);
     // This host's caches may have lines of another block that was here: a store to a part of one would write them back.
     if (block != nullptr) lines_.refresh(block, bytes);
     return block;
