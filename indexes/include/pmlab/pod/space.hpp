@@ -315,7 +315,8 @@ class space {
   bool recover_the_dead() const noexcept {
     bool is_any = false;
     for (std::size_t slot = 0; slot < Sizes.hosts; ++slot) {
-      const auto standing = hosts_.standing_at(slot, [](host_state) { return true; });
+      // The kernel names no lock of this process itself.
+      const auto standing = hosts_.standing_at(slot, [this](host_state state) { return state != state_; });
       if (standing.is != kind_of_standing::died) continue;
       recover(slot, standing.state);
       is_any = true;
