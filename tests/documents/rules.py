@@ -90,6 +90,8 @@ RULES = [(re.compile(pattern), treatment) for pattern, treatment in [
     (r"verify --index NAME", Elsewhere("tests/scripts/adding_an_index_test.py")),
     (r"libmine\.so --all ", Elsewhere("checker/tests/verify/all_test.py")),
     (r"verify .*--as-is", Elsewhere("checker/tests/verify/hosts_test.py")),
+    (r": pmlab pod .*--omit", Run({"--rounds": "10", "--folder": "."}, status=1, stated="must find a violation")),
+    (r": pmlab pod ", Run({"--rounds": "1"})),
     (r"verify --library", Run(long=True)),
     (r"verify .*--performance", Run(long=True)),
     (r"verify .*--exhaustive", Run({"--operations": "20", "--rounds": None})),

@@ -30,17 +30,36 @@ constexpr auto longest_round = 30s;
 // Nanoseconds: some operations.
 constexpr std::uint64_t longest_delay = 20'000;
 
+constexpr std::array ending = {SIGINT, SIGTERM, SIGHUP};
+
+// While it lives, signals that end the program wait: a file that is being made has another name.
+class waiting_signals {
+ public:
+  waiting_signals() {
+    sigset_t those;
+    ::sigemptyset(&those);
+    for (const int end : ending) ::sigaddset(&those, end);
+    ::sigprocmask(SIG_BLOCK, &those, &before_);
+  }
+  waiting_signals(const waiting_signals&) = delete;
+  waiting_signals& operator=(const waiting_signals&) = delete;
+  ~waiting_signals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
 // Removed behind the round, and where a signal ends the program.
 class file_of_round {
  public:
   explicit file_of_round(std::string at) : path(std::move(at)) {
     std::copy_n(path.c_str(), std::min(path.size() + 1, to_remove.size() - 1), to_remove.begin());
-    for (const int end : {SIGINT, SIGTERM, SIGHUP}) ::signal(end, remove_and_end);
+    for (const int end : ending) ::signal(end, remove_and_end);
   }
   file_of_round(const file_of_round&) = delete;
   file_of_round& operator=(const file_of_round&) = delete;
   ~file_of_round() {
-    for (const int end : {SIGINT, SIGTERM, SIGHUP}) ::signal(end, SIG_DFL);
+    for (const int end : ending) ::signal(end, SIG_DFL);
     if (!is_kept) ::unlink(path.c_str());
   }
 
@@ -72,7 +91,10 @@ class one_round {
     for (std::uint64_t i = 0; i < options_.keys; ++i) keys_.push_back(source_.next());
     // A third is there.
     for (std::size_t i = 0; i < keys_.size(); i += 3) before_.push_back({keys_[i], i});
-    round_->make(before_);
+    {
+      const waiting_signals until_it_has_its_name;
+      round_->make(before_);
+    }
     for (unsigned h = 0; h < options_.hosts; ++h) start();
     const bool have_joined = wait_for([&] {
       return std::all_of(hosts_.begin(), hosts_.end(),

@@ -5,6 +5,8 @@
 //                 such hardware
 #pragma once
 
+#include <pmlab/base/requirements.hpp>
+
 #include <atomic>
 #include <concepts>
 #include <cstddef>
