@@ -246,6 +246,8 @@ class Searches(HostsTest):
         for number, mutation in reached_mutations():
             if "--deaths" not in mutation["verify"] or "--crashes" in mutation["verify"]:
                 continue
+            if not mutation.get("every_death", True):
+                continue
             options = mutation["verify"]
             at = options.index("--deaths")
             with self.subTest(mutation["name"]):
