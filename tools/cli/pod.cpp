@@ -29,12 +29,10 @@ struct pod_request {
   bool quiet = false;
 };
 
-// As the name of each of its values.
-pods::coherence coherence_of(const std::string& name) {
-  if (name == "full") return pods::coherence::full;
-  if (name == "partial") return pods::coherence::partial;
-  if (name == "none") return pods::coherence::none;
-  throw error(fmt::format("--coherence '{}' is unknown", name), "use full, partial, none");
+simulator::coherence coherence_of(const std::string& name) {
+  if (const auto found = simulator::coherence_of(name)) return *found;
+  throw error(fmt::format("--coherence '{}' is unknown", name),
+              fmt::format("use {}", fmt::join(simulator::coherence_names, ", ")));
 }
 
 pods::run_options options_of(const pod_request& r) {
@@ -47,9 +45,9 @@ pods::run_options options_of(const pod_request& r) {
   if (o.kills >= o.hosts)
     throw error(fmt::format("--kills is {}, of {} hosts", o.kills, o.hosts),
                 fmt::format("give 0 to {}: one goes on", o.hosts - 1));
-  if (o.has_stale_copies && o.lines == pods::coherence::full)
+  if (o.has_stale_copies && o.lines == simulator::coherence::full)
     throw error("--stale-copies has no effect with --coherence full", "give --coherence partial or none, too");
-  if (!o.has_stale_copies && o.lines == pods::coherence::none)
+  if (!o.has_stale_copies && o.lines == simulator::coherence::none)
     throw error(
         "with --coherence none hosts exclude each other by the device alone, and this machine has no such device",
         "give --stale-copies, too, which stands for one");

@@ -55,6 +55,7 @@ class typed_round final : public round_of_hosts {
       : options_(o), seed_(seed), path_(std::move(path)) {}
 
   void make(const std::vector<indexes::entry>& entries) override {
+    using simulator::coherence;
     const std::uint64_t coherent = options_.lines == coherence::full      ? memory_bytes
                                    : options_.lines == coherence::partial ? coherent_part
                                                                           : 0;

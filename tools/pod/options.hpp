@@ -1,6 +1,7 @@
 // What a run of processes on one memory is asked for.
 #pragma once
 
+#include "checker/simulator/coherence.hpp"
 #include <pmlab/pod/stale_lines.hpp>
 
 #include <cstdint>
@@ -8,14 +9,11 @@
 
 namespace pmlab::pods {
 
-// The memory's lines that hosts see without a refresh.
-enum class coherence : std::uint8_t { full, partial, none };
-
 struct run_options {
   std::string index = "shared_tree";
   unsigned hosts = 4;
   unsigned kills = 1;  // in a round
-  coherence lines = coherence::full;
+  simulator::coherence lines = simulator::coherence::full;
   bool has_stale_copies = false;
   pod::stale_faults faults{};
   std::uint64_t rounds = 20;

@@ -175,11 +175,7 @@ class one_round {
     if (std::string wrong = judge(keys_, before_, log_, died_, joined.entries); !wrong.empty()) return wrong;
     const found_state alone = round_->look(true);
     if (!alone.violation.empty()) return "a host that opens it alone finds: " + alone.violation;
-    const auto same = [](const indexes::entry& a, const indexes::entry& b) {
-      return a.key == b.key && a.value == b.value;
-    };
-    if (!std::equal(alone.entries.begin(), alone.entries.end(), joined.entries.begin(), joined.entries.end(), same))
-      return "a host that opens it alone finds other entries than one that joins";
+    if (alone.entries != joined.entries) return "a host that opens it alone finds other entries than one that joins";
     return {};
   }
 
