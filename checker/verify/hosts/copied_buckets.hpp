@@ -114,7 +114,6 @@ class copied_buckets {
 
   static constexpr std::size_t bucket_count = 8;  // a power of two
   static constexpr std::size_t most_entries = 11;
-
   struct alignas(media::cache_line_bytes) image {
     word count{0};  // so many of the entries are there
     std::array<std::array<word, 2>, most_entries> entries{};

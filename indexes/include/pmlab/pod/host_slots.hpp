@@ -89,12 +89,6 @@ class host_slots {
     return host_state(now(lines_, slots_[slot].state));
   }
 
-  // It is recovered, or has left in order. Does not ask whether it lives.
-  [[nodiscard]] bool is_gone(unsigned host) const noexcept {
-    const std::size_t slot = slot_of(host);
-    return !has(state_of(slot), slot, host);
-  }
-
   // How the host is that is meant.
   struct standing {
     enum class kind : std::uint8_t { alive, died, gone } is;
@@ -114,14 +108,10 @@ class host_slots {
   }
   [[nodiscard]] standing standing_of(unsigned host) const noexcept {
     const std::size_t slot = slot_of(host);
-    return standing_at(slot, [&](host_state state) { return has(state, slot, host); });
+    return standing_at(slot, [&](host_state state) { return number_of(slot, state) == host; });
   }
 
  private:
-  [[nodiscard]] bool has(host_state state, std::size_t slot, unsigned host) const noexcept {
-    return state.stage() == host_stage::joined && number_of(slot, state) == host;
-  }
-
   Lines& lines_;
   std::span<host_slot> slots_;
 };

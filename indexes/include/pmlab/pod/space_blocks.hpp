@@ -249,8 +249,13 @@ class space_blocks {
   // The owner of a chunk that any host may own: 0, none; or one that is recovered.
   [[nodiscard]] std::optional<std::uint64_t> owner_of_free(std::size_t number) noexcept {
     const std::uint64_t owner = now(lines_, owners_[number]);
-    if (owner != 0 && !hosts_.is_gone(static_cast<unsigned>(owner - 1))) return std::nullopt;
+    if (owner != 0 && !is_gone(static_cast<unsigned>(owner - 1))) return std::nullopt;
     return owner;
+  }
+  [[nodiscard]] bool is_gone(unsigned host) const noexcept {
+    const std::size_t slot = hosts_.slot_of(host);
+    const host_state state = hosts_.state_of(slot);
+    return state.stage() != host_stage::joined || hosts_.number_of(slot, state) != host;
   }
   void give_up(std::size_t number) noexcept { set(owners_[number], 0); }
   // The chunk at this place is not this host's any more. REQUIRES: nothing in it is reserved.
