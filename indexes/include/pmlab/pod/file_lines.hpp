@@ -19,7 +19,7 @@ namespace pmlab::pod {
 // which needs a CPU that has clflushopt.
 class file_lines {
  public:
-  static constexpr bool has_stale_copies = false;
+  static constexpr bool has_stale_copies = false;  // a file is made for these lines, or for stale_lines
   // Bytes of the file behind a memory of this shape.
   [[nodiscard]] static constexpr std::uint64_t bytes_beyond(const file_shape& /*shape*/) noexcept { return 0; }
 

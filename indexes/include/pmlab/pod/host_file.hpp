@@ -42,8 +42,8 @@ struct file_shape {
 // Thread safety: every operation from any number of threads.
 class host_file {
  public:
-  static constexpr std::uint64_t page_bytes = 4096;
-  static constexpr std::uint64_t head_bytes = page_bytes;
+  static constexpr std::uint64_t page_bytes = 4096;        // each part of the file is made of pages
+  static constexpr std::uint64_t head_bytes = page_bytes;  // the memory begins behind them
 
   // Opens an existing file, which has beyond(its shape) bytes behind the memory. Throws pmlab::error: it cannot be
   // opened, is another kind of file or damaged, or others have it open in another way.
@@ -61,9 +61,8 @@ class host_file {
   }
 
   // Makes a file that only fill(its path of now) has seen, and gives it its name then; killed before, it leaves that
-  // file. The memory is zero before, and
-  // `beyond` bytes behind it have no blocks of the device yet. Throws pmlab::error: the name exists, or there is no
-  // space; and what `fill` throws.
+  // file. The memory is zero before, and `beyond` bytes behind it have no blocks of the device yet.
+  // Throws pmlab::error: the name exists, or there is no space; and what `fill` throws.
   template <class Fill>
   static void make(const std::string& path, const file_shape& shape, std::uint64_t beyond, Fill&& fill) {
     // No other one has this name: that of a process which was killed in here stays.
@@ -94,12 +93,17 @@ class host_file {
     }
   }
 
+  // As the constructor was given it.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  // As the head has it.
   [[nodiscard]] const file_shape& shape() const noexcept { return shape_; }
   [[nodiscard]] int number() const noexcept { return file_.get(); }  // its descriptor
+  // Whether this process has the gate alone.
   [[nodiscard]] bool is_alone() const noexcept { return how_ == sharing::alone; }
 
+  // Takes the lock of this number, for as long as the process lives or until `release_host`. False: another has it.
   [[nodiscard]] bool take_host(unsigned host) const noexcept { return lock(first_host + host, F_WRLCK); }
+  // Gives the lock of this number back.
   void release_host(unsigned host) const noexcept { lock(first_host + host, F_UNLCK); }
   // Whether another process has the number. A call of the kernel.
   [[nodiscard]] bool is_taken(unsigned host) const noexcept {
@@ -198,7 +202,9 @@ class shared_mapping {
     if (bytes_ != 0) ::munmap(begin_, bytes_);
   }
 
+  // Its first byte; nullptr: it has none.
   [[nodiscard]] char* begin() const noexcept { return static_cast<char*>(begin_); }
+  // Flushed and fenced stores survive a power failure.
   [[nodiscard]] bool is_durable() const noexcept { return is_durable_; }
 
  private:

@@ -26,16 +26,22 @@ enum class host_stage : std::uint64_t {
 // that has died is never another's, and locks that name it can be inherited at any time.
 class host_state {
  public:
+  // What a slot's word tells.
   explicit constexpr host_state(std::uint64_t word) noexcept : word_(word) {}
+  // The slot's word.
   [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
+  // Where its host stands.
   [[nodiscard]] constexpr host_stage stage() const noexcept { return static_cast<host_stage>(word_ & stage_mask); }
+  // Hosts of this slot that died before this one.
   [[nodiscard]] constexpr std::uint64_t deaths() const noexcept { return (word_ & 0xffffffff) >> 2; }
+  // Hosts that have had the slot, with this one.
   [[nodiscard]] constexpr std::uint64_t joins() const noexcept { return word_ >> 32; }
   // The next host's. The joins tell it from any other one of this slot.
   [[nodiscard]] constexpr host_state joined() const noexcept {
     const std::uint64_t died = deaths() + (stage() == host_stage::dead ? 1 : 0);
     return host_state((joins() + 1) << 32 | died << 2 | static_cast<std::uint64_t>(host_stage::joined));
   }
+  // The same host's at another stage.
   [[nodiscard]] constexpr host_state at(host_stage stage) const noexcept {
     return host_state((word_ & ~stage_mask) | static_cast<std::uint64_t>(stage));
   }
@@ -77,25 +83,32 @@ void raise(Lines& lines, device_word& word, std::uint64_t value) noexcept {
 template <line_memory Lines>
 class host_slots {
  public:
+  // `slots`: in the memory of `lines`. Both outlive it.
   host_slots(Lines& lines, std::span<host_slot> slots) noexcept : lines_(lines), slots_(slots) {}
 
+  // So many hosts may live at a time.
   [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
+  // The slot of this place.
   [[nodiscard]] host_slot& operator[](std::size_t slot) const noexcept { return slots_[slot]; }
+  // The place of the slot that a host of this number has, or had.
   [[nodiscard]] std::size_t slot_of(unsigned host) const noexcept { return host % slots_.size(); }
+  // The number of the host that the slot's state is of.
   [[nodiscard]] unsigned number_of(std::size_t slot, host_state state) const noexcept {
     return static_cast<unsigned>(state.deaths() * slots_.size() + slot);
   }
+  // As the device has it now.
   [[nodiscard]] host_state state_of(std::size_t slot) const noexcept {
     return host_state(now(lines_, slots_[slot].state));
   }
 
   // How the host is that is meant.
   struct standing {
-    enum class kind : std::uint8_t { alive, died, gone } is;
+    // died: it has ended, and is not recovered. gone: it is recovered, or has left in order.
+    enum class kind : std::uint8_t { alive, died, gone };
+    kind is;           // at the moment of the question
     host_state state;  // the slot has it
   };
-  // died: it has ended, and is not recovered. gone: it is recovered, or has left in order. is_meant(state): the slot
-  // has it.
+  // How the slot's host stands. is_meant(state): the host that the slot has is the one asked for.
   template <class IsMeant>
   [[nodiscard]] standing standing_at(std::size_t slot, IsMeant&& is_meant) const noexcept {
     for (;;) {
@@ -106,6 +119,7 @@ class host_slots {
       if (state_of(slot) == before) return {standing::kind::died, before};
     }
   }
+  // How the host of this number stands.
   [[nodiscard]] standing standing_of(unsigned host) const noexcept {
     const std::size_t slot = slot_of(host);
     return standing_at(slot, [&](host_state state) { return number_of(slot, state) == host; });

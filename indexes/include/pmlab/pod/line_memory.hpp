@@ -22,11 +22,14 @@ concept line_memory = requires(L& l, const L& cl, void* target, const void* addr
                                std::uint64_t offset, std::atomic<std::uint64_t>& word, std::uint64_t& expected) {
   // As a user would name it.
   { cl.name() } -> std::convertible_to<std::string>;
+  // The memory has; the first has offset 0.
   { cl.bytes() } -> std::same_as<std::uint64_t>;
   // The first bytes, which are the same for all hosts without a refresh. 0: none.
   { cl.coherent_bytes() } -> std::same_as<std::uint64_t>;
+  // Where this host has the byte of this offset.
   { cl.at(offset) }
   noexcept->std::same_as<char*>;
+  // REQUIRES: the address is in the memory.
   { cl.offset_of(address) }
   noexcept->std::same_as<std::uint64_t>;
   // Flushed and fenced stores survive a power failure.
@@ -36,6 +39,7 @@ concept line_memory = requires(L& l, const L& cl, void* target, const void* addr
   { cl.is_alone() } -> std::same_as<bool>;
   // Makes this process the host of this number, until `release_host`. False: it is another one's.
   { l.take_host(0U) } -> std::same_as<bool>;
+  // Leaves the number to another process. REQUIRES: this one has it.
   { l.release_host(0U) }
   noexcept;
   // The process that had taken the number has ended, and stores nothing more. REQUIRES: it was taken.

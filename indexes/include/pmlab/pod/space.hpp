@@ -58,9 +58,10 @@ class space {
   };
 
  public:
-  static constexpr bool durable = true;
+  static constexpr bool durable = true;  // code for a durable medium runs on it: see is_durable()
+  // pointers are checked, and the file decides whether it is durable
   static constexpr media::optional_parts parts{.pointer_bound = true, .varying_durability = true};
-  static constexpr bool shared_by_hosts = true;
+  static constexpr bool shared_by_hosts = true;  // see media::pod_medium
 
   // Joins the space in a memory of these lines; makes one where the first word is 0. `arguments` make the lines.
   // REQUIRES: it is made before a second host comes. Throws pmlab::error: that of the lines; the memory is too small,
@@ -88,6 +89,7 @@ class space {
     lines_.release_host(static_cast<unsigned>(slot));
   }
 
+  // Changes of roots, words and blocks that happen together: see media::publication. Thread safety: one thread.
   class publication {
    public:
     // Nothing happens yet. `s` outlives it.

@@ -43,24 +43,28 @@ struct space_sizes {
   unsigned hosts = 64;                              // so many may have it open at a time; at most 64
 };
 
-inline constexpr std::size_t unit_bytes = media::cache_line_bytes;
-inline constexpr std::size_t units_per_word = 16;
+inline constexpr std::size_t unit_bytes = media::cache_line_bytes;  // the smallest block
+inline constexpr std::size_t units_per_word = 16;                   // a change of units concerns those of one word
 
 // Names a change of units. | number 42 | host 6 | 16 bits of units |
 class change_name {
  public:
+  // `host`: a slot; `number`: ascends with each change by hosts of this slot.
   constexpr change_name(unsigned host, std::uint64_t number) noexcept
       : word_(number << number_shift | std::uint64_t{host} << units_per_word) {}
   // That of the last change of this word.
   explicit constexpr change_name(std::uint64_t units_word) noexcept : word_(units_word & ~unit_mask) {}
+  // The slot.
   [[nodiscard]] constexpr unsigned host() const noexcept {
     return static_cast<unsigned>(word_ >> units_per_word) & host_mask;
   }
+  // Among those of its slot.
   [[nodiscard]] constexpr std::uint64_t number() const noexcept { return word_ >> number_shift; }
+  // The word with these units, changed last by this change.
   [[nodiscard]] constexpr std::uint64_t with(std::uint64_t units) const noexcept { return word_ | units; }
 
-  static constexpr std::uint64_t unit_mask = (std::uint64_t{1} << units_per_word) - 1;
-  static constexpr unsigned most_hosts = 64;
+  static constexpr std::uint64_t unit_mask = (std::uint64_t{1} << units_per_word) - 1;  // a word's units
+  static constexpr unsigned most_hosts = 64;                                            // slots that a name can tell
 
  private:
   static constexpr unsigned host_mask = most_hosts - 1;
@@ -73,7 +77,7 @@ class change_name {
 struct chunk_ranges {
   std::size_t first = 0;        // the first one that blocks are cut from
   std::size_t first_stale = 0;  // the first one that is not coherent
-  std::size_t end = 0;
+  std::size_t end = 0;          // behind the last one
 };
 
 // What this host knows of a space's blocks, and the words by which hosts share it. Thread safety: every operation from
@@ -81,10 +85,10 @@ struct chunk_ranges {
 template <line_memory Lines, space_sizes Sizes>
 class space_blocks {
  public:
-  static constexpr std::size_t units_per_chunk = Sizes.chunk_bytes / unit_bytes;
-  static constexpr std::size_t words_per_chunk = units_per_chunk / units_per_word;
+  static constexpr std::size_t units_per_chunk = Sizes.chunk_bytes / unit_bytes;    // all of them
+  static constexpr std::size_t words_per_chunk = units_per_chunk / units_per_word;  // that have their states
   static_assert(std::has_single_bit(Sizes.chunk_bytes) && words_per_chunk != 0);
-  static constexpr std::size_t page_bytes = 4096;
+  static constexpr std::size_t page_bytes = 4096;  // the largest alignment
 
   // `owners`: a word for each chunk; `units`: words_per_chunk for each; `hosts`: all of them.
   space_blocks(Lines& lines, chunk_ranges ranges, std::span<device_word> owners, std::span<device_word> units,

@@ -34,7 +34,7 @@ namespace pmlab::pod {
 
 // What the copies are to do wrong, so that a test can fail.
 struct stale_faults {
-  bool refreshes_nothing = false;
+  bool refreshes_nothing = false;  // copies stay as they are, but by chance
   bool publishes_nothing = false;  // dirty lines leave by chance alone
 };
 
@@ -42,7 +42,7 @@ struct stale_faults {
 // of this class, so between two plain stores they do not.
 class stale_lines {
  public:
-  static constexpr bool has_stale_copies = true;
+  static constexpr bool has_stale_copies = true;  // a file is made for these lines, or for file_lines
   // Bytes of the file behind a memory of this shape.
   [[nodiscard]] static constexpr std::uint64_t bytes_beyond(const file_shape& shape) noexcept {
     return (shape.bytes - shape.coherent_bytes) / line * sizeof(device_line);
