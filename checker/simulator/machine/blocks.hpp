@@ -40,7 +40,7 @@ class block_table {
     alignment = std::max(alignment, media::cache_line_bytes);
     const std::size_t offset = (low_top_ + alignment - 1) / alignment * alignment;
     if (offset + bytes > low_end_) return 0;
-    low_top_ = (offset + bytes + 2 * media::cache_line_bytes - 1) / media::cache_line_bytes * media::cache_line_bytes;
+    low_top_ = media::whole_lines(offset + bytes + media::cache_line_bytes);
     reserved_.emplace(offset, reservation{bytes, alignment});
     return offset;
   }
@@ -57,7 +57,7 @@ class block_table {
       const std::size_t whole = std::max(alignment, media::cache_line_bytes);
       offset = (top_ + whole - 1) / whole * whole + (alignment == small_alignment ? bytes_into_line_ : 0);
       if (offset + bytes + media::cache_line_bytes > end_) return 0;
-      top_ = (offset + bytes + 2 * media::cache_line_bytes - 1) / media::cache_line_bytes * media::cache_line_bytes;
+      top_ = media::whole_lines(offset + bytes + media::cache_line_bytes);
     }
     reserved_.emplace(offset, reservation{bytes, alignment});
     return offset;

@@ -32,10 +32,6 @@ std::uintptr_t take_address(std::size_t bytes) noexcept {
   return address;
 }
 
-constexpr std::size_t round_to_line(std::size_t bytes) noexcept {
-  return (bytes + media::cache_line_bytes - 1) / media::cache_line_bytes * media::cache_line_bytes;
-}
-
 }  // namespace
 
 persistent_memory::persistent_memory(std::size_t bytes)
@@ -178,7 +174,7 @@ std::string persistent_memory::publish(std::span<const pmlab_change> changes) {
 
 void persistent_memory::set_state(std::size_t offset, std::size_t bytes, line_state state) {
   const std::size_t first = offset / media::cache_line_bytes;
-  const std::size_t end = round_to_line(offset + bytes) / media::cache_line_bytes;
+  const std::size_t end = media::whole_lines(offset + bytes) / media::cache_line_bytes;
   std::memset(states_.start() + first, static_cast<int>(state), end - first);
   if (state != line_state::live || !logging_) return;
   for (std::size_t line = first; line < end; ++line) {
@@ -361,7 +357,7 @@ void* persistent_memory::reserve(std::size_t bytes, std::size_t alignment, bool 
   if (limit_.refuses(bytes, blocks_.live_bytes())) return nullptr;
   const std::size_t offset = low ? blocks_.reserve_low(bytes, alignment) : blocks_.reserve(bytes, alignment);
   if (offset == 0) return nullptr;
-  const std::size_t end = round_to_line(offset + bytes);
+  const std::size_t end = media::whole_lines(offset + bytes);
   // A block that was never used before holds garbage, durably: if code forgets to write a field of a new object, or to
   // flush it, recovery reads that garbage after the crash. No object is as large as a block of gigabytes, of which a
   // measurement of memory touches a part: the rest of it is zero, and needs no pages.

@@ -210,14 +210,11 @@ class space {
     std::uint64_t units = 0;   // offset of words_per_chunk words for each
     chunk_ranges ranges;
   };
-  [[nodiscard]] static constexpr std::uint64_t whole_lines(std::uint64_t bytes) noexcept {
-    return (bytes + media::cache_line_bytes - 1) / media::cache_line_bytes * media::cache_line_bytes;
-  }
   [[nodiscard]] static plan plan_of(const Lines& lines) {
     const std::uint64_t chunks = lines.bytes() / Sizes.chunk_bytes;
     plan result;
     result.owners = sizeof(head);
-    result.units = result.owners + whole_lines(chunks * sizeof(device_word));
+    result.units = result.owners + media::whole_lines(chunks * sizeof(device_word));
     const std::uint64_t own = result.units + chunks * words_per_chunk * sizeof(device_word);
     result.ranges.first = static_cast<std::size_t>((own + Sizes.chunk_bytes - 1) / Sizes.chunk_bytes);
     result.ranges.end = static_cast<std::size_t>(chunks);

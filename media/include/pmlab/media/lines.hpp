@@ -3,6 +3,7 @@
 
 #include <pmlab/base/requirements.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,6 +14,12 @@ inline constexpr std::size_t cache_line_bytes = 64;
 
 // The unit in which an Optane device reads and writes its media ("XPLine").
 inline constexpr std::size_t xpline_bytes = 256;
+
+// As many bytes as the lines have that `bytes` of them need.
+template <std::unsigned_integral Bytes>
+[[nodiscard]] constexpr Bytes whole_lines(Bytes bytes) noexcept {
+  return (bytes + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
+}
 
 // Calls `visit(address)` with the start of every cache line that [start, start + bytes) touches, in ascending order.
 // An empty range touches none.

@@ -106,14 +106,11 @@ static_assert(sizeof(record) == media::cache_line_bytes);
 
 using map_entry = std::atomic<std::uint32_t>;  // 0: not in the map; else the block on the device, or `hole`
 
-[[nodiscard]] constexpr std::size_t lines_for(std::size_t bytes) noexcept {
-  return (bytes + media::cache_line_bytes - 1) / media::cache_line_bytes * media::cache_line_bytes;
-}
 [[nodiscard]] constexpr std::size_t record_bytes(std::uint32_t ring) noexcept {
-  return sizeof(record) + lines_for(ring * sizeof(word));
+  return sizeof(record) + media::whole_lines(ring * sizeof(word));
 }
 [[nodiscard]] constexpr std::size_t map_bytes(std::uint32_t chunk_blocks) noexcept {
-  return lines_for(chunk_blocks * sizeof(map_entry));
+  return media::whole_lines(chunk_blocks * sizeof(map_entry));
 }
 
 struct alignas(media::cache_line_bytes) slab {

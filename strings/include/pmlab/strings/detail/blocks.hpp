@@ -14,11 +14,6 @@
 
 namespace pmlab::strings::detail {
 
-// Rounded, so that the keys of one index need few sizes of blocks.
-[[nodiscard]] constexpr std::size_t rounded(std::size_t bytes) noexcept {
-  return (bytes + media::cache_line_bytes - 1) / media::cache_line_bytes * media::cache_line_bytes;
-}
-
 // Small blocks begin with a line, so that a short key costs one.
 [[nodiscard]] constexpr std::size_t alignment_of(std::size_t bytes) noexcept {
   constexpr std::size_t small = 1024;
@@ -35,8 +30,9 @@ struct bytes_block {
 
   [[nodiscard]] std::size_t size() const noexcept { return bytes.load(std::memory_order_acquire); }
   [[nodiscard]] std::string_view text() const noexcept { return {reinterpret_cast<const char*>(this + 1), size()}; }
+  // Whole lines, so that the keys of one index need few sizes of blocks. So are records.
   [[nodiscard]] static constexpr std::size_t block_bytes(std::size_t size) noexcept {
-    return rounded(sizeof(bytes_block) + size);
+    return media::whole_lines(sizeof(bytes_block) + size);
   }
   [[nodiscard]] std::size_t block_bytes() const noexcept { return block_bytes(size()); }
 };
@@ -53,7 +49,7 @@ struct record {
   [[nodiscard]] std::size_t size() const noexcept { return bytes.load(std::memory_order_acquire); }
   [[nodiscard]] std::string_view key() const noexcept { return {reinterpret_cast<const char*>(this + 1), size()}; }
   [[nodiscard]] static constexpr std::size_t block_bytes(std::size_t size) noexcept {
-    return rounded(sizeof(record) + size);
+    return media::whole_lines(sizeof(record) + size);
   }
   [[nodiscard]] std::size_t block_bytes() const noexcept { return block_bytes(size()); }
 };
