@@ -260,7 +260,8 @@ class Report(ReportCase):
         runs = [sample_results.result("cceh", "read", repeat=n) | {"throughput_ops_per_s": v}
                 for n, v in enumerate((1e6, 50e6, 2e6), 1)]
         text = self.page_of(*runs)
-        self.assertIn("Bars: median of n = 3 repeats; whiskers: lowest and highest.", text)
+        self.assertIn("Bars: median of n = 3 repeats; whiskers: lowest and highest. On a real clock, and one after the",
+                      text)
         self.assertIn(["", "1 thread", "CCEH", "2", "1", "50", "3", "million/s", ""],
                       [["", *row[1:]] for row in csv_of(self.folder, "run-operations")])
 

@@ -90,7 +90,9 @@ class Chart:
             text = f"{self.marks}: the one run (n = 1)"
             return text + ("; virtual time and counts repeat to the digit." if self.exact else "; no spread is known.")
         whiskers = "; whiskers: lowest and highest" if any(p.spread for p in self.points) else ""
-        return f"{self.marks}: median of {n} repeats{whiskers}."
+        # On two cores a third of the medians of a second run lay outside the whole range of the first one.
+        hour = "" if self.exact else " On a real clock, and one after the other: another hour's may lie outside."
+        return f"{self.marks}: median of {n} repeats{whiskers}.{hour if whiskers else ''}"
 
     @property
     def caption(self):
