@@ -17,19 +17,20 @@ std::span<const known_pair_store> pair_peers() noexcept {
 #if defined(PMLAB_WITH_ROCKSDB)
     {{.name = "rocksdb",
       .what = "RocksDB, its files on the drives of the run",
-      .has_medium = false,
-      .has_staging = true},
+      .has_staging = true,
+      .has_memory_limit = true,
+      .has_loss_bound = true},
      make_rocksdb},
 #endif
 #if defined(PMLAB_WITH_LEVELDB)
     {{.name = "leveldb",
       .what = "LevelDB, its files on the drive of the run",
-      .has_medium = false,
-      .has_staging = false},
+      .has_memory_limit = true,
+      .has_loss_bound = true},
      make_leveldb},
 #endif
 #if defined(PMLAB_WITH_LMDB)
-    {{.name = "lmdb", .what = "LMDB, its file in memory or beside a file", .has_medium = false, .has_staging = false},
+    {{.name = "lmdb", .what = "LMDB, its file in memory or beside a file", .has_cache = false, .has_loss_bound = true},
      make_lmdb},
 #endif
   };

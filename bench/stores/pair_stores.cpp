@@ -62,6 +62,8 @@ const std::vector<known_pair_store>& known_stores() {
         .has_medium = true,
         .has_staging = true,
         .has_memtable = true,
+        .has_memory_limit = true,
+        .has_loss_bound = true,
         .largest_value = std::size_t{1} << 20},
        make_tiered},
 #endif

@@ -41,9 +41,12 @@ struct pair_drives {
 struct pair_store_description {
   std::string_view name;
   std::string_view what;
-  bool has_medium = false;    // --medium means something
-  bool has_staging = false;   // --staging does
-  bool has_memtable = false;  // --memtable does; --medium then means something with pmem only
+  bool has_medium = false;        // --medium means something
+  bool has_staging = false;       // --staging does
+  bool has_memtable = false;      // --memtable does; --medium then means something with pmem only
+  bool has_cache = true;          // --cache does
+  bool has_memory_limit = false;  // --memory does
+  bool has_loss_bound = false;    // --loss-ms does
   std::size_t largest_value = std::size_t{2} << 20;
 };
 

@@ -92,6 +92,13 @@ std::vector<std::string> distinct(const std::vector<std::string>& lists) {
   return names;
 }
 
+std::vector<std::string> given_options(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* const option : app.get_options())
+    if (option->count() != 0) names.push_back(option->get_name());
+  return names;
+}
+
 // Options of both commands. `stores`: their names, for the help text; `depths`: the default.
 void add_shared_options(CLI::App& app, stores_request& asked, const char* stores, const char* depths) {
   const auto parsed = parsed_texts_of(app);
@@ -183,7 +190,10 @@ command add_volumes(CLI::App& stores, const arguments& command_line) {
       "--operations 10k\n"
       "  pmlab stores volumes --store chunk_store --medium pmem:/mnt/pmem/records --device file:/mnt/nvme/blocks "
       "--phases fill,open");
-  return {app, [asked, command_line] { return measure_volumes(*asked, command_line); }};
+  return {app, [app, asked, command_line] {
+            asked->given = given_options(*app);
+            return measure_volumes(*asked, command_line);
+          }};
 }
 
 command add_pairs(CLI::App& stores, const arguments& command_line) {
@@ -229,7 +239,10 @@ command add_pairs(CLI::App& stores, const arguments& command_line) {
               "  pmlab stores pairs --store kv_ssd,rocksdb --device emulated:p4610 --records 100k --depth 8\n"
               "  pmlab stores pairs --store tiered,rocksdb --staging emulated:p4610 --device emulated:5210x4 "
               "--phases load,ycsb-a,ycsb-e");
-  return {app, [asked, command_line] { return measure_pairs(*asked, command_line); }};
+  return {app, [app, asked, command_line] {
+            asked->given = given_options(*app);
+            return measure_pairs(*asked, command_line);
+          }};
 }
 
 }  // namespace

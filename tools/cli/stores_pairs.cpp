@@ -101,6 +101,15 @@ void refuse_options_without_a_store(const pairs_request& asked) {
     throw error("--place without a store that places its data", "measure tiered or rocksdb, or leave it out");
 }
 
+// An option of some stores, none of which this run has. Experiments give one to all stores, and a build may be without
+// some, so the run goes on.
+template <class Has>
+void remark_unused(store_bench::pair_report& report, const pairs_request& asked, const char* option, Has&& has) {
+  if (!report.results.empty() && asked.has_option(option) &&
+      std::ranges::none_of(asked.stores, [&](const std::string& n) { return has(store_bench::find_pair_store(n)); }))
+    report.remarks.push_back(fmt::format("{} was not used: no store of this run has it", option));
+}
+
 // The bytes of all values of a run, with what stores add to them.
 std::uint64_t bytes_of_records(const store_bench::pair_run_options& o, std::size_t value_bytes) {
   constexpr std::uint64_t unit = 1024;
@@ -191,6 +200,9 @@ store_bench::outcome<store_bench::pair_report> run(plan& p, const pairs_request&
                          });
   remark_shared_cpus(done.report, asked);
   remark_unused_medium(done.report, asked);
+  remark_unused(done.report, asked, "--memory", [](const auto& d) { return d.has_memory_limit; });
+  remark_unused(done.report, asked, "--loss-ms", [](const auto& d) { return d.has_loss_bound; });
+  remark_unused(done.report, asked, "--cache", [](const auto& d) { return d.has_cache; });
   return done;
 }
 

@@ -9,6 +9,7 @@
 #include "bench/stores/measured.hpp"
 #include "bench/stores/pair_case.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -44,7 +45,11 @@ struct stores_request {
   bool overwrite = false;
   bool quiet = false;
   std::string json;
+  std::vector<std::string> given;  // names of the options on the command line
 
+  [[nodiscard]] bool has_option(const std::string& name) const {
+    return std::find(given.begin(), given.end(), name) != given.end();
+  }
   [[nodiscard]] bool in_virtual_time() const noexcept { return device.which == drive::device_spec::kind::simulated; }
 };
 

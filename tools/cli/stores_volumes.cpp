@@ -83,9 +83,28 @@ store_bench::store_setup setup_of(const volumes_request& asked) {
   return s;
 }
 
+// An option that no store of the run has means that the user has another run in mind.
+void refuse_options_without_a_store(const volumes_request& asked) {
+  const auto none = [&](auto has) {
+    return std::ranges::none_of(asked.stores, [&](const std::string& n) { return has(store_bench::find_store(n)); });
+  };
+  if (asked.has_option("--container") && none([](const auto& d) { return d.has_chunks || d.has_medium; }))
+    throw error("--container without a store that has records", "measure chunk_store, too, or leave it out");
+  const bool has_chunks = !none([](const auto& d) { return d.has_chunks; });
+  for (const char* const option : {"--index", "--merge", "--ring", "--chunk"})
+    if (asked.has_option(option) && !has_chunks)
+      throw error(fmt::format("{} is an option of chunk_store, which this run does not measure", option),
+                  "measure it, too, or leave the option out");
+  if (asked.has_option("--index") && asked.container != "pmem")
+    throw error(fmt::format("--index has no effect with --container {}: level 1 is of records in persistent memory",
+                            asked.container),
+                "leave it out, or give --container pmem");
+}
+
 // Throws pmlab::error.
 plan plan_of(const volumes_request& asked) {
   check_stores_request(asked, "chunk_store,raw");
+  refuse_options_without_a_store(asked);
   plan p{{}, setup_of(asked), 0};
   // A merge by copy keeps the base extent of each chunk beside redirected writes.
   const std::uint64_t copies = p.setup.merge == "copy" ? 2 : 1;

@@ -59,6 +59,16 @@ class Stores(ProgramTest):
             remarks = self.results_of("--store", stores, "--phases", "fill", "--medium", "counted:dram")["remarks"]
             self.assertEqual(unused in remarks, is_unused, remarks)
 
+    def test_an_option_that_no_store_of_pairs_has_is_remarked(self):
+        for store, options in (("kv_ssd", {"--memory": True, "--loss-ms": True, "--cache": False}),
+                               ("tiered", {"--memory": False, "--loss-ms": False, "--cache": False})):
+            words = [w for option, value in zip(options, ("64M", "50", "1M")) for w in (option, value)]
+            remarks = self.pairs_of("--store", store, "--phases", "load", *words)["remarks"]
+            for option, is_unused in options.items():
+                with self.subTest(store=store, option=option):
+                    said = f"{option} was not used: no store of this run has it" in remarks
+                    self.assertEqual(said, is_unused, remarks)
+
     def test_every_field_is_described(self):
         document = self.results_of("--store", "chunk_store,raw", "--phases", "fill,overwrite,mix-a,open", "--medium",
                                    "counted:dram")
@@ -324,6 +334,10 @@ class Stores(ProgramTest):
                 ([], ["nothing to measure", "--store"]),
                 (["--store", "chunk_stor"], ["no store 'chunk_stor'", "did you mean chunk_store"]),
                 (["--store", "raw,raw"], ["raw twice", "--repeat"]),
+                *((["--store", "raw,raw_dwb", option, value], [option, "chunk_store", "leave"])
+                  for option, value in (("--container", "blocks"), ("--index", "cceh"), ("--merge", "copy"),
+                                        ("--ring", "8"), ("--chunk", "1M"))),
+                ([*one, "--container", "kv", "--index", "cceh"], ["--index has no effect with --container kv"]),
                 ([*one, "--container", "tape"], ["no container 'tape'", "pmem, blocks or kv"]),
                 ([*one, "--index", "ccceh"], ["no level-1 index 'ccceh'", "did you mean cceh"]),
                 ([*one, "--merge", "never"], ["no merge 'never'", "remap or copy"]),
