@@ -8,7 +8,7 @@ import time
 
 from program import PMLAB, ProgramTest, main, pmlab
 
-INDEXES = ("shared_dash", "shared_ring", "shared_tree")
+INDEXES = ("shared_dash", "shared_ring", "shared_space", "shared_tree")
 
 
 class Pod(ProgramTest):
@@ -35,7 +35,9 @@ class Pod(ProgramTest):
                     self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
                     counts = self.counts(done.stdout)
                     self.assertEqual(counts["rounds"], 4)
-                    self.assertEqual(counts["hosts killed"], 8)
+                    # One that is to die when it leaves may have left before.
+                    self.assertLessEqual(counts["hosts killed"], 8)
+                    self.assertGreaterEqual(counts["hosts killed"], 4)
                     # Two of four hosts do all of theirs.
                     self.assertGreaterEqual(counts["operations"], 4 * 2 * 1500)
                     self.assertEqual("lines came or went" in counts, "--stale-copies" in mode)
@@ -43,7 +45,7 @@ class Pod(ProgramTest):
                     self.assertEqual(self.left, [])
 
     def test_what_is_left_out_is_found(self):
-        for index in ("shared_dash", "shared_tree"):
+        for index in ("shared_dash", "shared_space", "shared_tree"):
             for omitted in ("refresh", "publish"):
                 with self.subTest(index=index, omitted=omitted):
                     done = self.run_pod("--index", index, "--coherence", "partial", "--stale-copies", "--omit", omitted,
@@ -85,6 +87,7 @@ class Pod(ProgramTest):
                 (["--stale-copies"], "--stale-copies has no effect with --coherence full"),
                 (["--omit", "refresh"], "--omit is about --stale-copies"),
                 (["--coherence", "none", "--stale-copies", "--omit", "all"], "--omit 'all' is unknown"),
+                (["--operations", "3", "--stays", "4"], "--stays is 4, with 3 operations of a host"),
                 (["--operations", "0"], "--operations"), (["--keys", "1G"], "--keys"),
                 (["--folder", "/no/such/folder"], "/no/such/folder is no folder")):
             with self.subTest(arguments):

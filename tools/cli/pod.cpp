@@ -25,7 +25,7 @@ struct pod_request {
   pods::run_options options;
   std::string coherence = "full";
   std::string omit;
-  std::uint32_t keys = 0, rounds = 20, operations = 4000, seed = 1;
+  std::uint32_t keys = 0, rounds = 20, operations = 4000, stays = 2, seed = 1;
   bool quiet = false;
 };
 
@@ -59,10 +59,14 @@ pods::run_options options_of(const pod_request& r) {
     o.faults.publishes_nothing = true;
   else if (!r.omit.empty())
     throw error(fmt::format("--omit '{}' is unknown", r.omit), "use refresh, publish");
-  // A ring has room for six entries in each of 32 buckets.
-  o.keys = r.keys != 0 ? r.keys : o.index == "shared_ring" ? 48 : 2000;
+  // A ring has room for six entries in each of 32 buckets, the map on a space for eleven in each of eight.
+  o.keys = r.keys != 0 ? r.keys : o.index == "shared_ring" || o.index == "shared_space" ? 48 : 2000;
   o.rounds = r.rounds;
   o.operations = r.operations;
+  if (r.stays > r.operations)
+    throw error(fmt::format("--stays is {}, with {} operations of a host", r.stays, r.operations),
+                "give an operation to each");
+  o.stays = r.stays;
   o.seed = r.seed;
   if (o.folder.empty()) {
     const char* const pools = std::getenv("PMLAB_POOLS");
@@ -113,7 +117,10 @@ command add_pod(CLI::App& program) {
   const auto asked = std::make_shared<pod_request>();
   const auto text = texts_of(*app);
   const auto value = parsed_texts_of(*app);
-  text("--index", asked->options.index, "NAME: shared_dash | shared_ring | shared_tree; default: shared_tree");
+  text(
+      "--index", asked->options.index,
+      "NAME: shared_dash | shared_ring | shared_tree | shared_space, a map that allocates and releases a block in each "
+      "change; default: shared_tree");
   value("--hosts", "4", "N: so many processes at a time, 2 to 8; default: 4", asked->options.hosts,
         within(2, pods::most_hosts));
   value("--kills", "1", "N: so many of them are killed in a round; default: 1", asked->options.kills,
@@ -125,7 +132,10 @@ command add_pod(CLI::App& program) {
   value("--rounds", "20", "N: rounds, each on a new memory; default: 20", asked->rounds, up_to(1'000'000));
   value("--operations", "4000", "N: operations of each process; default: 4000", asked->operations,
         up_to(pods::most_operations));
-  value("--keys", "", "N: keys of a round; default: 2000, of shared_ring 48", asked->keys, up_to(100'000));
+  value("--stays", "2", "N: a host leaves and joins again between as many parts of them; default: 2", asked->stays,
+        up_to(1'000));
+  value("--keys", "", "N: keys of a round; default: 2000, of shared_ring and shared_space 48", asked->keys,
+        up_to(100'000));
   value("--seed", "1", "N: of the first round; default: 1", asked->seed, up_to(1'000'000'000));
   text("--folder", asked->options.folder, "FOLDER: for the files of the memories; default: PMLAB_POOLS or /dev/shm");
   app->add_flag("--quiet", asked->quiet, "No progress on stderr");

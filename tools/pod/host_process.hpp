@@ -22,10 +22,13 @@ struct found_state {
   std::string violation;                // the first violated invariant, or a lost block; "": none
 };
 
-// When a host is killed: so long after it has begun an operation, wherever it is then.
+// When a host is killed: so long after it has begun an operation, or so many moments of its lines (dying_lines.hpp),
+// wherever it is then.
 struct kill_time {
   std::uint64_t operation = ~std::uint64_t{0};  // none: it is not
+  bool at_joining = false;                      // before it joins for the stay that begins with the operation
   std::uint64_t nanoseconds = 0;
+  std::uint64_t moments = 0;  // 0: nanoseconds decide
 };
 
 // One round's memory and index. Thread safety: none; each process has its own.
@@ -34,7 +37,8 @@ class round_of_hosts {
   virtual ~round_of_hosts() = default;
   // Makes the file and the index, with these entries. Throws pmlab::error.
   virtual void make(const std::vector<indexes::entry>& entries) = 0;
-  // Joins, waits until all may begin, and does its operations. Returns when all are done.
+  // Joins, waits until all may begin, and does its operations, in as many stays as the options have: it leaves, and
+  // joins again. Returns when all are done.
   virtual void be_host(std::size_t process, const std::vector<std::uint64_t>& keys, const kill_time& when,
                        operation_log& log) = 0;
   // Joins, and looks at all. `alone`: as behind a power failure. Throws pmlab::error.

@@ -18,6 +18,7 @@ struct run_options {
   pod::stale_faults faults{};
   std::uint64_t rounds = 20;
   std::uint64_t operations = 4000;  // for each host
+  std::uint64_t stays = 2;          // a host leaves and joins again between them
   std::uint64_t keys = 2000;
   std::uint64_t seed = 1;
   std::string folder;  // for the files of its memories

@@ -29,6 +29,9 @@ using namespace std::chrono_literals;
 constexpr auto longest_round = 30s;
 // Nanoseconds: some operations.
 constexpr std::uint64_t longest_delay = 20'000;
+// Moments of lines, as a power of two: from a step of an operation to all of a host's joining.
+constexpr std::uint64_t fewest_moments = 3;
+constexpr std::uint64_t most_moments = 9;
 
 constexpr std::array ending = {SIGINT, SIGTERM, SIGHUP};
 
@@ -124,7 +127,7 @@ class one_round {
     const std::size_t number = hosts_.size();
     process_log& log = log_.process(number);
     kill_time when;
-    if (number < options_.kills) when = {source_.below(options_.operations), source_.below(longest_delay)};
+    if (number < options_.kills) when = time_of_kill();
     child_process made = child_process::forked_for_its_parent([&] {
       try {
         round_->be_host(number, keys_, when, log_);
@@ -133,6 +136,19 @@ class one_round {
       }
     });
     hosts_.push_back({std::move(made), &log});
+  }
+
+  // By the clock in a fourth of the cases, and where a host joins in another one.
+  kill_time time_of_kill() {
+    kill_time when{source_.below(options_.operations), source_.below(4) == 0, source_.below(longest_delay)};
+    // The end of a stay: it dies where it leaves.
+    const std::uint64_t of_a_stay = (options_.operations + options_.stays - 1) / options_.stays;
+    if (source_.below(8) == 0)
+      when.operation = std::min(options_.operations, (when.operation / of_a_stay + 1) * of_a_stay) - 1;
+    if (source_.below(4) != 0)
+      when.moments =
+          1 + source_.below(std::uint64_t{1} << (fewest_moments + source_.below(most_moments - fewest_moments + 1)));
+    return when;
   }
 
   template <class Condition>
