@@ -17,10 +17,15 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -280,21 +285,212 @@ TEST_F(SharedFile, AFullMemoryRefusesAndLosesNothing) {
   EXPECT_EQ(index.insert(7, 7), indexes::outcome::inserted);
 }
 
+// Lines that let a test act in the middle of a call: before an access to the device.
+struct watched_lines : pod::file_lines {
+  using file_lines::file_lines;
+
+  void fence() noexcept {
+    file_lines::fence();
+    tell('f', nullptr);
+  }
+  void refresh(const void* address, std::size_t bytes) noexcept {
+    tell('r', address);
+    file_lines::refresh(address, bytes);
+  }
+  [[nodiscard]] bool device_compare_exchange(word& at, std::uint64_t& expected, std::uint64_t desired) noexcept {
+    tell('x', &at);
+    return file_lines::device_compare_exchange(at, expected, desired);
+  }
+
+  inline static const watched_lines* who = nullptr;              // accesses of these alone
+  inline static std::function<bool(char, const void*)> happens;  // false: not again
+
+ private:
+  void tell(char what, const void* address) {
+    if (who != this) return;
+    who = nullptr;
+    if (happens(what, address)) who = this;
+  }
+};
+using watched_file = pod::space<watched_lines>;
+
+// The offset of a block that is allocated now.
+std::uint64_t allocated(watched_file& m, std::size_t bytes) {
+  watched_file::publication change(m);
+  const void* const block = change.allocate(bytes, 64);
+  if (block == nullptr) return 0;
+  change.commit();
+  return m.lines().offset_of(block);
+}
+void released(watched_file& m, std::uint64_t offset, std::size_t bytes) {
+  watched_file::publication change(m);
+  change.release(m.lines().at(offset), bytes);
+  change.commit();
+}
+constexpr std::uint64_t chunk = pod::space_sizes{}.chunk_bytes;
+
+// While a thread releases a block in a chunk of another host, that host allocates there again, and leaves. Another
+// thread then makes the chunk this host's. What the first one has released is not free.
+TEST_F(SharedFile, UnitsThatAreFreeAndAllocatedAgainWhileTheyAreReleasedStayAllocated) {
+  const std::string path = made();
+  watched_file mine(path, sharing::with_others), third(path, sharing::with_others);
+  std::optional<watched_file> other(std::in_place, path, sharing::with_others);
+  const std::uint64_t block = allocated(*other, chunk);
+  while (allocated(third, chunk) != 0) {
+  }
+  const std::uint64_t before = mine.used().allocated_bytes;
+  std::uint64_t again = 0;
+  int fences = 0;
+  watched_lines::happens = [&](char what, const void* /*at*/) {
+    // It is released, and the log has ended.
+    if (what != 'f' || mine.used().allocated_bytes + chunk != before || ++fences != 2) return true;
+    again = allocated(*other, chunk / 2);
+    other.reset();
+    watched_file::publication dropped(mine);
+    EXPECT_NE(dropped.allocate(64, 64), nullptr);
+    return false;
+  };
+  watched_lines::who = &mine.lines();
+  released(mine, block, chunk);
+  watched_lines::who = nullptr;
+  ASSERT_NE(again, 0U);
+  for (int i = 0; i < 4; ++i) {
+    const std::uint64_t next = allocated(mine, chunk / 8);
+    EXPECT_TRUE(next + chunk / 8 <= again || next >= again + chunk / 2) << next << " is in " << again;
+  }
+}
+
+// Between the look at a chunk's owner and the exchange of its word the owner leaves, and the next host of its place has
+// the chunk: it has another name, so the exchange fails.
+TEST_F(SharedFile, AChunkHasOneOwnerAlthoughHostsOfAPlaceFollowEachOther) {
+  const std::string path = made();
+  std::optional<watched_file> first(std::in_place, path, sharing::with_others);
+  watched_file mine(path, sharing::with_others);
+  std::optional<watched_file> next;
+  const void* owner = nullptr;
+  std::uint64_t of_next = 0;
+  int step = 0;
+  watched_lines::happens = [&](char what, const void* at) {
+    if (step == 0 && what == 'r') {  // looks whether the chunk has an owner
+      owner = at;
+      step = 1;
+    } else if (step == 1 && at == owner) {  // and again, to have it: now it has one
+      released(*first, allocated(*first, 64), 64);
+      step = 2;
+    } else if (step == 2 && what == 'r') {  // looks whether that one is gone: it is
+      first.reset();
+      step = 3;
+    } else if (step == 3 && what == 'x') {  // takes the chunk
+      next.emplace(path, sharing::with_others);
+      of_next = allocated(*next, 64);
+      step = 4;
+    }
+    return step != 4;
+  };
+  watched_lines::who = &mine.lines();
+  const std::uint64_t of_mine = allocated(mine, 64);
+  watched_lines::who = nullptr;
+  ASSERT_EQ(step, 4);
+  EXPECT_NE(of_mine / chunk, of_next / chunk);
+}
+
+// A space of few hosts, or of small chunks.
+template <pod::space_sizes Sizes>
+using sized_file = pod::space<pod::file_lines, Sizes>;
+template <class Space>
+std::string made_as(const std::string& path) {
+  pod::host_file::make(path, {mib, mib, false}, 0,
+                       [](const std::string& unnamed) { const Space made(unnamed, sharing::alone); });
+  return path;
+}
+
+TEST_F(SharedFile, AlignmentIsThatOfASmallChunkAtMost) {
+  using small = sized_file<pod::space_sizes{.chunk_bytes = 1024, .hosts = 8}>;
+  small memory(made_as<small>(folder_.file("small")), sharing::with_others);
+  for (const std::size_t alignment : {64, 512, 1024, 2048, 4096})
+    for (const std::size_t bytes : {64, 8192}) {
+      small::publication change(memory);
+      const void* const block = change.allocate(bytes, alignment);
+      EXPECT_EQ(block != nullptr, alignment <= 1024) << alignment;
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % alignment, 0U) << alignment;
+    }
+}
+
+TEST_F(SharedFile, AnAlignedBlockThatHasNoRoomLeavesTheRoomToOthers) {
+  const std::string path = made();
+  shared_file memory(path, sharing::with_others);
+  shared_file::publication change(memory);
+  // The free units of this chunk begin behind its last page.
+  const auto* const most = static_cast<const char*>(change.allocate(chunk - 4032, 64));
+  ASSERT_NE(change.allocate(64, 4096), nullptr);
+  // The rest of the chunk that has that one.
+  ASSERT_NE(change.allocate(chunk - 64, 64), nullptr);
+  EXPECT_EQ(change.allocate(64, 64), most + (chunk - 4032));
+}
+
+// All places are those of hosts that have died at once, but for one, which works and needs none of what they had.
+TEST_F(SharedFile, AHostThatLivesMakesRoomForOthersWhereAllHaveDied) {
+  using few = sized_file<pod::space_sizes{.hosts = 4}>;
+  const std::string path = made_as<few>(folder_.file("few"));
+  few memory(path, sharing::with_others);
+  EXPECT_FALSE(memory.recover_the_dead());
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  std::vector<child_process> others;
+  for (int i = 0; i < 3; ++i) {
+    others.push_back(child_process::forked_for_its_parent([&] {
+      const few own(path, sharing::with_others);
+      static_cast<void>(!::write(ends[1], "x", 1));
+      for (;;) ::pause();
+    }));
+    char joined = 0;
+    ASSERT_EQ(::read(ends[0], &joined, 1), 1);
+  }
+  ::close(ends[0]);
+  ::close(ends[1]);
+  for (child_process& other : others) {
+    other.kill();
+    static_cast<void>(other.wait());
+  }
+  EXPECT_NE(message_of([&] { few(path, sharing::with_others); }).find("let one that lives call recover_the_dead()"),
+            std::string::npos);
+  EXPECT_TRUE(memory.recover_the_dead());
+  EXPECT_FALSE(memory.recover_the_dead());
+  EXPECT_EQ(message_of([&] { few(path, sharing::with_others); }), "");
+}
+
 // ---- files ----
+
+// Beyond the limit the kernel would end the process.
+TEST_F(SharedFile, AFileBeyondTheLimitOfTheProcessIsRefused) {
+  const std::string path = folder_.file("long");
+  const exit_reason why = child_process::forked_for_its_parent([&] {
+                            const struct rlimit little { mib, mib };
+                            if (::setrlimit(RLIMIT_FSIZE, &little) != 0) ::_exit(1);
+                            const std::string text = message_of([&] { pod::make_shared_file(path, 2 * mib, 2 * mib); });
+                            ::_exit(text.starts_with(path) && text.find("ulimit -f") != std::string::npos ? 7 : 2);
+                          }).wait();
+  EXPECT_EQ(why.status, 7) << why.text();
+  EXPECT_TRUE(std::filesystem::is_empty(std::filesystem::path(path).parent_path()));
+}
 
 TEST_F(SharedFile, AFileIsMadeWholeOrNotAtAll) {
   const std::string path = made();
   EXPECT_EQ(message_of([&] { pod::make_shared_file(path, 4 * mib, 4 * mib); }),
             path + " exists; remove it, or take another name");
   const std::string small = folder_.file("small");
-  EXPECT_NE(message_of([&] { pod::make_shared_file(small, 65536, 65536); }).find("is too small to be shared"),
-            std::string::npos);
+  EXPECT_EQ(
+      message_of([&] { pod::make_shared_file(small, 65536, 65536); }).find("shared_file:" + small + " is too small"),
+      0U);
   EXPECT_NE(message_of([&] { pod::make_shared_file(small, 4 * mib, 65536); }).find("is too small to be shared"),
             std::string::npos);
   EXPECT_NE(message_of([&] { pod::make_shared_file(small, mib, mib / 2 + 64); }).find("is not made of pages"),
             std::string::npos);
   EXPECT_NE(message_of([&] { pod::make_shared_file(small, mib, 8 * mib); }).find("8388608 cannot be coherent"),
             std::string::npos);
+  EXPECT_NE(
+      message_of([&] { pod::make_shared_file<pod::stale_lines>(small, mib, 8 * mib); }).find("cannot be coherent"),
+      std::string::npos);
   EXPECT_NE(message_of([&] { pod::make_shared_file(folder_.file("no/file"), mib, mib); }).find("cannot make"),
             std::string::npos);
   // Nothing is left of those.

@@ -1,6 +1,7 @@
 #include "tools/kvssd/device.hpp"
 #include "tools/kvssd/files.hpp"
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/file_limit.hpp>
 #include <pmlab/blocks/emulated.hpp>
 #include <pmlab/blocks/file.hpp>
 #include "bench/devices/drive_file.hpp"
@@ -13,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -57,16 +57,6 @@ void check_sizes(const device_uri& uri) {
   if (uri.bytes < least || uri.bytes % 4096 != 0)
     throw error("a device with size=" + std::to_string(uri.bytes) + " cannot be made",
                 "give size= a multiple of 4096 bytes, at least " + std::to_string(least / mib + 1) + "M");
-}
-
-// A write to a file beyond the limit of the process ends it with SIGXFSZ, which a library does not catch: it is refused
-// before. A limit that is lowered while the device is open is not noticed.
-void check_file_limit(const std::string& file, std::uint64_t bytes, const std::string& option) {
-  struct rlimit limit {};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur) return;
-  throw error(file + " needs " + std::to_string(bytes) + " bytes, and this process may write files of " +
-                  std::to_string(limit.rlim_cur) + " bytes",
-              "raise its limit for files (ulimit -f)" + option);
 }
 
 // An opening changes the drive and the memory.

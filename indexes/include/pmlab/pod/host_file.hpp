@@ -6,6 +6,7 @@
 
 #include <pmlab/base/durable_name.hpp>
 #include <pmlab/base/error.hpp>
+#include <pmlab/base/file_limit.hpp>
 #include <pmlab/base/hash.hpp>
 #include <pmlab/base/remedy.hpp>
 
@@ -61,8 +62,8 @@ class host_file {
   }
 
   // Makes a file that only fill(its path of now) has seen, and gives it its name then; killed before, it leaves that
-  // file. The memory is zero before, and `beyond` bytes behind it have no blocks of the device yet.
-  // Throws pmlab::error: the name exists, or there is no space; and what `fill` throws.
+  // file. The memory, and `beyond` bytes behind it, are zero before. Throws pmlab::error: the name exists, there is no
+  // space, or the shape is none; and what `fill` throws.
   template <class Fill>
   static void make(const std::string& path, const file_shape& shape, std::uint64_t beyond, Fill&& fill) {
     // No other one has this name: that of a process which was killed in here stays.
@@ -71,14 +72,17 @@ class host_file {
       throw error("a memory of " + std::to_string(shape.bytes) + " bytes, of which " +
                       std::to_string(shape.coherent_bytes) + " are coherent, is not made of pages",
                   "give multiples of 4096");
+    if (shape.coherent_bytes > shape.bytes)
+      throw error("of a memory of " + std::to_string(shape.bytes) + " bytes, " + std::to_string(shape.coherent_bytes) +
+                      " cannot be coherent",
+                  "give a smaller part, or all");
+    const std::uint64_t bytes = head_bytes + shape.bytes + beyond;
+    check_file_limit(path, bytes, ", or make it smaller");
     const std::string unnamed = path + ".new-" + std::to_string(::getpid()) + "-" + std::to_string(now);
     const descriptor made(::open(unnamed.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!made.is_open()) throw refused("cannot make " + unnamed, errno, "check the folder and its permissions");
     try {
-      const std::uint64_t bytes = head_bytes + shape.bytes;
       int failure = ::posix_fallocate(made.get(), 0, static_cast<off_t>(bytes));
-      if (failure == 0 && beyond != 0 && ::ftruncate(made.get(), static_cast<off_t>(bytes + beyond)) != 0)
-        failure = errno;
       const head first = head_of(shape);
       if (failure == 0 && ::pwrite(made.get(), &first, sizeof first, 0) != sizeof first) failure = errno;
       if (failure != 0)
@@ -87,6 +91,13 @@ class host_file {
       fill(unnamed);
       sync_file(made.get(), unnamed);
       if (!rename_durably_to_new(unnamed, path)) throw error(path + " exists", "remove it, or take another name");
+    } catch (const error& e) {
+      ::unlink(unnamed.c_str());
+      // The user knows the name that it was to have.
+      std::string text = e.what();
+      for (std::size_t at = 0; (at = text.find(unnamed, at)) != std::string::npos; at += path.size())
+        text.replace(at, unnamed.size(), path);
+      throw error(text, "");
     } catch (...) {
       ::unlink(unnamed.c_str());
       throw;

@@ -61,6 +61,11 @@ struct alignas(media::cache_line_bytes) host_slot {
 };
 static_assert(sizeof(host_slot) == media::cache_line_bytes);
 
+// Names a host of a slot for ever: | joins 32 | slot + 1 |. 0 names none.
+[[nodiscard]] constexpr std::uint64_t name_of_holder(std::size_t slot, host_state state) noexcept {
+  return state.joins() << 32 | (slot + 1);
+}
+
 // The word as the device has it.
 template <line_memory Lines>
 [[nodiscard]] std::uint64_t now(Lines& lines, const device_word& word) noexcept {
@@ -130,15 +135,15 @@ class host_slots {
   std::span<host_slot> slots_;
 };
 
-// A lock of one word, for what is done seldom: 0, or | joins 32 | slot + 1 |, which is one host's for ever. One that
-// died holding it gives way. Progress: waits for a holder that lives.
+// A lock of one word, for what is done seldom: 0, or its holder's name. One that died holding it gives way. Progress:
+// waits for a holder that lives.
 template <line_memory Lines>
 class exclusive {
  public:
   // `state`: of this host, in its slot.
   exclusive(Lines& lines, const host_slots<Lines>& hosts, device_word& word, std::size_t slot,
             host_state state) noexcept
-      : lines_(lines), word_(word), mine_(state.joins() << 32 | (slot + 1)) {
+      : lines_(lines), word_(word), mine_(name_of_holder(slot, state)) {
     for (sync::backoff wait;; wait.pause()) {
       std::uint64_t holder = now(lines_, word_);
       // The other threads of this host hold it as this host does.

@@ -75,7 +75,7 @@ class space {
                 words_at(plan_.units, plan_.ranges.end * words_per_chunk), hosts_) {
     open();
     join();
-    blocks_.be(host_);
+    blocks_.be(hosts_.slot_of(host_), state_);
     // Where a word leads that a dead host had begun to store.
     recover_the_dead();
   }
@@ -159,6 +159,21 @@ class space {
   // Reads the units of all blocks.
   [[nodiscard]] media::usage used() const {
     return {blocks_.allocated_bytes(), (plan_.ranges.end - plan_.ranges.first) * Sizes.chunk_bytes};
+  }
+
+  // Completes what hosts had begun that have died, and makes room for as many. False: there are none. Others do so when
+  // they join, when they find no room, and about the holder of a lock; so a host that works for long calls it now and
+  // then, where hosts die often. Reads a line of each slot.
+  bool recover_the_dead() const noexcept {
+    bool is_any = false;
+    for (std::size_t slot = 0; slot < Sizes.hosts; ++slot) {
+      // The kernel names no lock of this process itself.
+      const auto standing = hosts_.standing_at(slot, [this](host_state state) { return state != state_; });
+      if (standing.is != kind_of_standing::died) continue;
+      recover(slot, standing.state);
+      is_any = true;
+    }
+    return is_any;
   }
 
   // What it lies in.
@@ -276,7 +291,8 @@ class space {
       throw error(lines_.name() + " has no number for another host: so many have died on it",
                   "move its entries to a new one");
     throw error("all " + std::to_string(Sizes.hosts) + " hosts that " + lines_.name() + " has room for have it open",
-                "close it on one of them; where they have died, open it alone once");
+                "close it on one of them; where they have died, let one that lives call recover_the_dead(), or open it "
+                "alone once");
   }
   [[nodiscard]] bool joins_at(unsigned slot) {
     const host_state before = hosts_.state_of(slot);
@@ -309,18 +325,6 @@ class space {
     std::uint64_t before = state.word();
     static_cast<void>(lines_.device_compare_exchange(hosts_[slot].state, before, state.at(stage).word()));
     publish_lines(hosts_[slot]);
-  }
-  // False: there are none.
-  bool recover_the_dead() const noexcept {
-    bool is_any = false;
-    for (std::size_t slot = 0; slot < Sizes.hosts; ++slot) {
-      // The kernel names no lock of this process itself.
-      const auto standing = hosts_.standing_at(slot, [this](host_state state) { return state != state_; });
-      if (standing.is != kind_of_standing::died) continue;
-      recover(slot, standing.state);
-      is_any = true;
-    }
-    return is_any;
   }
   // No other host has it open.
   void recover_all() noexcept {
@@ -427,7 +431,7 @@ class space {
     publish_lines(log.count);  // (T4)
   }
 
-  static constexpr std::uint64_t layout_version = 1;  // a space's bytes have it
+  static constexpr std::uint64_t layout_version = 2;  // a space's bytes have it
 
   mutable Lines lines_;
   plan plan_;

@@ -2,7 +2,9 @@
 //
 //   unit    64 bytes: a line
 //   chunk   units in a row. One host at a time owns a chunk, and it alone allocates in there, so that what it reserves
-//           is known to it alone, and vanishes with it. Any host may free a unit of any chunk.
+//           is known to it alone, and vanishes with it. Any host may free a unit of any chunk. The owner's word has
+//           its name (host_slots.hpp), which no later host of its slot has: so an exchange of a word that was seen
+//           while its owner lived fails once another one has the chunk.
 //
 // A word of units changes by exchanges of the device:
 //
@@ -88,7 +90,8 @@ class space_blocks {
   static constexpr std::size_t units_per_chunk = Sizes.chunk_bytes / unit_bytes;    // all of them
   static constexpr std::size_t words_per_chunk = units_per_chunk / units_per_word;  // that have their states
   static_assert(std::has_single_bit(Sizes.chunk_bytes) && words_per_chunk != 0);
-  static constexpr std::size_t page_bytes = 4096;  // the largest alignment
+  // Memory is mapped at pages, and a chunk begins where its size says.
+  static constexpr std::size_t largest_alignment = std::min<std::size_t>(4096, Sizes.chunk_bytes);
 
   // `owners`: a word for each chunk; `units`: words_per_chunk for each; `hosts`: all of them.
   space_blocks(Lines& lines, chunk_ranges ranges, std::span<device_word> owners, std::span<device_word> units,
@@ -100,10 +103,11 @@ class space_blocks {
         hosts_(hosts),
         places_(owners.size(), nowhere) {}
 
-  // From here on it allocates as this host.
-  void be(unsigned host) noexcept {
-    host_ = host;
-    number_ = now(lines_, slot().done);
+  // From here on it allocates as the host that the slot's state is of.
+  void be(std::size_t slot, host_state state) noexcept {
+    slot_ = slot;
+    name_ = name_of_holder(slot, state);
+    number_ = now(lines_, hosts_[slot].done);
   }
   // Gives its chunks to all. REQUIRES: nothing is reserved.
   void leave() noexcept {
@@ -118,8 +122,7 @@ class space_blocks {
   // `is_coherent` is false, elsewhere; where all is alike, anywhere.
   [[nodiscard]] void* reserve(std::size_t bytes, std::size_t alignment, bool is_coherent) {
     const std::size_t count = units_of(bytes);
-    // Memory is mapped at pages.
-    if (alignment > page_bytes || bytes > lines_.bytes()) return nullptr;
+    if (alignment > largest_alignment || bytes > lines_.bytes()) return nullptr;
     const std::size_t step = std::max<std::size_t>(alignment / unit_bytes, 1);
     const auto [first, end] = range_for(is_coherent);
     try {
@@ -149,14 +152,16 @@ class space_blocks {
     });
     drop_empty(block, bytes);
   }
-  // This host has freed the block. REQUIRES: it publishes nothing else before this returns. Another thread may have
-  // seen the units free already, and reserved them.
+  // This host has freed the block. The units are read again: since they were free, another host that had the chunk
+  // then may have allocated them, or another thread of this one have reserved them.
   void freed(const void* block, std::size_t bytes) noexcept {
     const std::scoped_lock lock(mutex_);
-    for_each_own_unit(block, bytes, [](owned_chunk& c, std::size_t unit) {
-      if (!has(c.reserved, unit)) put(c.taken, unit, false);
-      c.too_many = units_per_chunk + 1;
-    });
+    const std::uint64_t first = lines_.offset_of(block) / unit_bytes;
+    for (std::uint64_t w = first / units_per_word; w * units_per_word < first + units_of(bytes); ++w)
+      if (const std::size_t place = places_[w / words_per_chunk]; place != nowhere) {
+        read_word(owned_[place], static_cast<std::size_t>(w % words_per_chunk));
+        owned_[place].too_many = units_per_chunk + 1;
+      }
     drop_empty(block, bytes);
   }
 
@@ -249,17 +254,18 @@ class space_blocks {
 
   // ---- chunks ----
 
-  [[nodiscard]] host_slot& slot() const noexcept { return hosts_[hosts_.slot_of(host_)]; }
+  [[nodiscard]] host_slot& slot() const noexcept { return hosts_[slot_]; }
   // The owner of a chunk that any host may own: 0, none; or one that is recovered.
   [[nodiscard]] std::optional<std::uint64_t> owner_of_free(std::size_t number) noexcept {
     const std::uint64_t owner = now(lines_, owners_[number]);
-    if (owner != 0 && !is_gone(static_cast<unsigned>(owner - 1))) return std::nullopt;
+    if (owner != 0 && !is_gone(owner)) return std::nullopt;
     return owner;
   }
-  [[nodiscard]] bool is_gone(unsigned host) const noexcept {
-    const std::size_t slot = hosts_.slot_of(host);
+  [[nodiscard]] bool is_gone(std::uint64_t owner) const noexcept {
+    const auto slot = static_cast<std::size_t>((owner & 0xffffffff) - 1);
+    if (slot >= hosts_.size()) return true;  // damage
     const host_state state = hosts_.state_of(slot);
-    return state.stage() != host_stage::joined || hosts_.number_of(slot, state) != host;
+    return state.stage() != host_stage::joined || name_of_holder(slot, state) != owner;
   }
   void give_up(std::size_t number) noexcept { set(owners_[number], 0); }
   // The chunk at this place is not this host's any more. REQUIRES: nothing in it is reserved.
@@ -275,12 +281,15 @@ class space_blocks {
 
   // Sees what is allocated in the chunk now. Frees of others may come at any time, allocations do not.
   void read(owned_chunk& c) const noexcept {
-    c.taken = c.reserved;
-    for (std::size_t w = 0; w < words_per_chunk; ++w) {
-      const std::uint64_t units = now(lines_, units_[c.number * words_per_chunk + w]) & change_name::unit_mask;
-      c.taken[w * units_per_word / 64] |= units << w * units_per_word % 64;
-    }
+    for (std::size_t w = 0; w < words_per_chunk; ++w) read_word(c, w);
     c.too_many = units_per_chunk + 1;
+  }
+  void read_word(owned_chunk& c, std::size_t word) const noexcept {
+    const std::uint64_t units = now(lines_, units_[c.number * words_per_chunk + word]) & change_name::unit_mask;
+    const std::size_t at = word * units_per_word / 64;
+    const unsigned shift = word * units_per_word % 64;
+    const std::uint64_t mask = change_name::unit_mask << shift;
+    c.taken[at] = (c.taken[at] & ~mask) | units << shift | (c.reserved[at] & mask);
   }
   [[nodiscard]] static std::optional<std::size_t> room_in(const owned_chunk& c, std::size_t count,
                                                           std::size_t step) noexcept {
@@ -296,7 +305,7 @@ class space_blocks {
     if (count >= c.too_many) return nullptr;
     const std::optional<std::size_t> at = room_in(c, count, step);
     if (!at) {
-      c.too_many = count;
+      if (step == 1) c.too_many = count;
       return nullptr;
     }
     return reserve_at(c, *at, count);
@@ -336,7 +345,7 @@ class space_blocks {
     if (places_[number] != nowhere) return &owned_[places_[number]];
     if (owned_.size() == owned_.capacity()) owned_.reserve(2 * owned_.size() + 8);
     std::optional<std::uint64_t> owner = owner_of_free(number);
-    if (!owner || !lines_.device_compare_exchange(owners_[number], *owner, host_ + 1U)) return nullptr;
+    if (!owner || !lines_.device_compare_exchange(owners_[number], *owner, name_)) return nullptr;
     lines_.flush(&owners_[number], sizeof(device_word));
     places_[number] = owned_.size();
     owned_.push_back(owned_chunk{number});
@@ -408,7 +417,8 @@ class space_blocks {
   std::span<device_word> owners_;
   std::span<device_word> units_;
   const host_slots<Lines>& hosts_;
-  unsigned host_ = 0;
+  std::size_t slot_ = 0;      // this host's
+  std::uint64_t name_ = 0;    // this host's
   std::uint64_t number_ = 0;  // this host's last change has it
   std::mutex mutex_;          // guards the members below
   std::vector<owned_chunk> owned_;

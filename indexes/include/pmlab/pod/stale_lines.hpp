@@ -57,7 +57,7 @@ class stale_lines {
         copies_(file_.shape().bytes),
         coherent_(file_, host_file::head_bytes, coherent_bytes(), copies_.begin),
         device_(file_, host_file::head_bytes + bytes(), bytes_beyond(file_.shape())),
-        taken_(bytes() - coherent_bytes()) {
+        taken_(std::max<std::uint64_t>(bytes() - coherent_bytes(), line)) {
     for (std::size_t i = 0; i < lines(); ++i) take(i);
   }
   stale_lines(const stale_lines&) = delete;
@@ -245,17 +245,17 @@ class stale_lines {
   void take(std::size_t i) noexcept {
     const content c = newest(i);
     put(copy_of(i), c);
-    put(taken_.data() + i * line, c);
+    put(taken_.begin + i * line, c);
   }
   // A dirty line goes to the device, with all of its bytes.
   void write_back(std::size_t i) noexcept {
     const content mine = get(copy_of(i));
-    if (mine == get(taken_.data() + i * line)) return;
+    if (mine == get(taken_.begin + i * line)) return;
     change_device(i, [&](content& c) {
       c = mine;
       return true;
     });
-    put(taken_.data() + i * line, mine);
+    put(taken_.begin + i * line, mine);
   }
   [[nodiscard]] static content get(const char* from) noexcept {
     content c;
@@ -280,7 +280,7 @@ class stale_lines {
   own_pages copies_;
   shared_mapping coherent_;  // in the place of the first copies
   shared_mapping device_;
-  std::vector<char> taken_;  // the copies as they were taken or written back: a line that differs is dirty
+  own_pages taken_;  // the copies as they were taken or written back: a line that differs is dirty
   std::vector<std::size_t> flushed_ = with_room();
   std::array<std::size_t, 64> touched_{};
   std::uint64_t touches_ = 0;
