@@ -101,6 +101,18 @@ class Run(ProgramTest):
         kept = self.run_it(experiment, "--resume")
         self.assertIn("0 cells ran, 4 were there", kept.stdout)
 
+    def test_a_resume_that_measures_nothing_keeps_the_load(self):
+        path = os.path.join(self.file("out"), "manifest.json")
+        self.run_it(self.experiment())
+        manifest = self.manifest()
+        manifest["load"] = 123.5
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(manifest, f)
+        self.run_it(self.experiment(), "--resume")
+        self.assertEqual(self.manifest()["load"], 123.5)
+        self.run_it(self.experiment(operations="2k"), "--resume")
+        self.assertNotEqual(self.manifest()["load"], 123.5)
+
     def test_resume_runs_what_has_other_arguments(self):
         self.run_it(self.experiment())
         done = self.run_it(self.experiment(operations="2k"), "--resume")

@@ -485,7 +485,7 @@ class Results(unittest.TestCase):
     def test_it_is_small(self):
         files = [p for p in self.FOLDER.rglob("*") if p.is_file() and self.kept(p)]
         size = sum(-(-p.stat().st_size // self.BLOCK) * self.BLOCK for p in files)
-        self.assertLess(size, 2_800_000, sorted((p.stat().st_size, p.name) for p in files)[-5:])
+        self.assertLess(size, 3_100_000, sorted((p.stat().st_size, p.name) for p in files)[-5:])
 
     def kept(self, path):
         """Not of a local run."""

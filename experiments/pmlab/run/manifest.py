@@ -75,7 +75,7 @@ class Manifest:
 
     @classmethod
     def resume(cls, folder, scale, command, machine, load):
-        """The manifest of the run in this folder. Raises Failure: the file is no manifest, or of another scale."""
+        """The manifest of the run in this folder, with its load of before: `begins_real_clock`. Raises Failure: the file is no manifest, or of another scale."""
         path = folder / "manifest.json"
         if not path.exists():
             # Interrupted before anything was noted.
@@ -90,9 +90,13 @@ class Manifest:
         if before != scale:
             raise Failure(f"{folder} holds results of scale {before}",
                           f"give --scale {before}, or --out another folder")
-        document["machine"], document["load"] = machine, load
+        document["machine"] = machine
         document.setdefault("hosts", {})[_host()] = machine
         return cls(folder, document)
+
+    def begins_real_clock(self, load):
+        """Cells with a real clock are run now. `load`: of the machine before all of this run's cells."""
+        self._document["load"] = load
 
     def describe(self, experiments, cells, left_out=(), shard=None):
         """Adds the experiments with all of their cells, in the place of those of the same name. `left_out`: [LeftOut]

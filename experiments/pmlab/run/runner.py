@@ -136,7 +136,9 @@ class Runner:
             self.manifest.write()
             return self._summary
         if self._alone:
-            self._warn(warning_before(load(), self._cpus))
+            before = load()
+            self.manifest.begins_real_clock(before)
+            self._warn(warning_before(before, self._cpus))
         with processes.signals_noted():
             self._remove_pools()
             self.manifest.pools = self._settings.pools / f"{_POOLS_PREFIX}{os.getpid()}"
