@@ -75,7 +75,8 @@ class Manifest:
 
     @classmethod
     def resume(cls, folder, scale, command, machine, load):
-        """The manifest of the run in this folder, with its load of before: `begins_real_clock`. Raises Failure: the file is no manifest, or of another scale."""
+        """The manifest of the run in this folder, with its load of before (`begins_real_clock`). Raises Failure: the
+        file is no manifest, or of another scale."""
         path = folder / "manifest.json"
         if not path.exists():
             # Interrupted before anything was noted.
