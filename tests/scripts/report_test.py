@@ -487,6 +487,29 @@ class Results(unittest.TestCase):
         size = sum(-(-p.stat().st_size // self.BLOCK) * self.BLOCK for p in files)
         self.assertLess(size, 3_100_000, sorted((p.stat().st_size, p.name) for p in files)[-5:])
 
+    def test_emulated_and_simulated_devices_order_indexes_alike(self):
+        """In experiment cache, of bare indexes whose ranges lie apart on the simulated device: none are in another
+        order on the emulated one, if their ranges lie apart there, too; nearly all medians are in this order."""
+        figures = {}
+        with open(self.FOLDER / "quick" / "results.csv", newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                if row["chart"].startswith("cache-latency") and "+" not in row["series"]:
+                    medium, keys = row["panel"].split(", ")
+                    three = [float(row[name]) for name in ("lowest", "value", "highest")]
+                    figures[medium, keys, row["x"], row["series"]] = three
+        agreed = []
+        for medium, *place, faster in figures:
+            for slower in {index for _, *other_place, index in figures if other_place == place}:
+                there = [figures[medium, *place, name] for name in (faster, slower)]
+                if medium != "simulated:aep" or there[0][2] >= there[1][0]:
+                    continue
+                first, second = (figures["emulated:aep", *place, name] for name in (faster, slower))
+                with self.subTest(place=place, faster=faster, slower=slower):
+                    self.assertLessEqual(first[0], second[2])
+                agreed.append(first[1] < second[1])
+        self.assertGreaterEqual(len(agreed), 15)
+        self.assertGreaterEqual(sum(agreed), 0.9 * len(agreed), agreed)
+
     def kept(self, path):
         """Not of a local run."""
         return path.parent == self.FOLDER or path.relative_to(self.FOLDER).parts[0] == "quick"
