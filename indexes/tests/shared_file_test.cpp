@@ -399,7 +399,7 @@ template <pod::space_sizes Sizes>
 using sized_file = pod::space<pod::file_lines, Sizes>;
 template <class Space>
 std::string made_as(const std::string& path) {
-  pod::host_file::make(path, {mib, mib, false}, 0,
+  pod::host_file::make(path, {mib, mib, false}, pod::file_lines::bytes_beyond,
                        [](const std::string& unnamed) { const Space made(unnamed, sharing::alone); });
   return path;
 }

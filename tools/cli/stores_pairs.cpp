@@ -91,10 +91,7 @@ void refuse_options_without_a_store(const pairs_request& asked) {
       throw error(fmt::format("{} cannot be without its log, or has none", name),
                   "leave --log off out, or measure rocksdb alone");
   }
-  const auto none = [&](auto has) {
-    return std::ranges::none_of(asked.stores,
-                                [&](const std::string& n) { return has(store_bench::find_pair_store(n)); });
-  };
+  const auto none = [&](auto has) { return no_store_has(asked, store_bench::find_pair_store, has); };
   if (asked.memtable == "pmem" && none([](const auto& d) { return d.has_memtable; }))
     throw error("--memtable pmem without a store that has memtables", "measure tiered, or leave it out");
   if (!asked.place.empty() && none([](const auto& d) { return d.has_staging; }))
@@ -105,8 +102,7 @@ void refuse_options_without_a_store(const pairs_request& asked) {
 // some, so the run goes on.
 template <class Has>
 void remark_unused(store_bench::pair_report& report, const pairs_request& asked, const char* option, Has&& has) {
-  if (!report.results.empty() && asked.has_option(option) &&
-      std::ranges::none_of(asked.stores, [&](const std::string& n) { return has(store_bench::find_pair_store(n)); }))
+  if (!report.results.empty() && asked.has_option(option) && no_store_has(asked, store_bench::find_pair_store, has))
     report.remarks.push_back(fmt::format("{} was not used: no store of this run has it", option));
 }
 

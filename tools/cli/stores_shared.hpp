@@ -29,6 +29,12 @@ namespace pmlab::cli {
 inline constexpr std::uint64_t least_pool = std::uint64_t{64} << 20;
 inline constexpr std::uint64_t most_data_bytes = std::uint64_t{512} << 20;
 
+// No store of the run has it: has(find(its name)).
+template <class Find, class Has>
+[[nodiscard]] bool no_store_has(const stores_request& asked, Find&& find, Has&& has) {
+  return std::ranges::none_of(asked.stores, [&](const std::string& name) { return has(find(name)); });
+}
+
 // Throws pmlab::error for what no store can be measured with.
 inline void check_stores_request(const stores_request& asked, const std::string& example) {
   if (asked.stores.empty()) throw error("nothing to measure", "name a store: --store " + example);

@@ -85,9 +85,7 @@ store_bench::store_setup setup_of(const volumes_request& asked) {
 
 // An option that no store of the run has means that the user has another run in mind.
 void refuse_options_without_a_store(const volumes_request& asked) {
-  const auto none = [&](auto has) {
-    return std::ranges::none_of(asked.stores, [&](const std::string& n) { return has(store_bench::find_store(n)); });
-  };
+  const auto none = [&](auto has) { return no_store_has(asked, store_bench::find_store, has); };
   if (asked.has_option("--container") && none([](const auto& d) { return d.has_chunks || d.has_medium; }))
     throw error("--container without a store that has records", "measure chunk_store, too, or leave it out");
   const bool has_chunks = !none([](const auto& d) { return d.has_chunks; });

@@ -103,7 +103,7 @@ class typed_round final : public round_of_hosts {
     process_log& mine = log.process(process);
     splitmix64 source(seed_ * most_processes + process);
     const std::span<operation_record> records = log.records(process);
-    const std::size_t of_a_stay = (records.size() + options_.stays - 1) / options_.stays;
+    const auto of_a_stay = static_cast<std::size_t>(options_.operations_of_a_stay());
     for (std::size_t first = 0; first < records.size(); first += of_a_stay) {
       if (when.at_joining && first <= when.operation && when.operation < first + of_a_stay) begin_to_die(when);
       with_index(pod::sharing::with_others, source.next(), options_.faults, [&](memory& m, index& i) {

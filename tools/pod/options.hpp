@@ -22,6 +22,8 @@ struct run_options {
   std::uint64_t keys = 2000;
   std::uint64_t seed = 1;
   std::string folder;  // for the files of its memories
+
+  [[nodiscard]] std::uint64_t operations_of_a_stay() const noexcept { return (operations + stays - 1) / stays; }
 };
 
 inline constexpr unsigned most_hosts = 8;

@@ -142,7 +142,7 @@ class one_round {
   kill_time time_of_kill() {
     kill_time when{source_.below(options_.operations), source_.below(4) == 0, source_.below(longest_delay)};
     // The end of a stay: it dies where it leaves.
-    const std::uint64_t of_a_stay = (options_.operations + options_.stays - 1) / options_.stays;
+    const std::uint64_t of_a_stay = options_.operations_of_a_stay();
     if (source_.below(8) == 0)
       when.operation = std::min(options_.operations, (when.operation / of_a_stay + 1) * of_a_stay) - 1;
     if (source_.below(4) != 0)

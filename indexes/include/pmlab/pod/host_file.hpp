@@ -62,12 +62,11 @@ class host_file {
   }
 
   // Makes a file that only fill(its path of now) has seen, and gives it its name then; killed before, it leaves that
-  // file. The memory, and `beyond` bytes behind it, are zero before. Throws pmlab::error: the name exists, there is no
-  // space, or the shape is none; and what `fill` throws.
+  // file. The memory, and beyond(shape) bytes behind it, are zero before.
+  // Throws pmlab::error: the name exists, there is no space, or the shape is none; and what `fill` throws.
   template <class Fill>
-  static void make(const std::string& path, const file_shape& shape, std::uint64_t beyond, Fill&& fill) {
-    // No other one has this name: that of a process which was killed in here stays.
-    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  static void make(const std::string& path, const file_shape& shape, std::uint64_t (*beyond)(const file_shape&),
+                   Fill&& fill) {
     if (shape.bytes % page_bytes != 0 || shape.coherent_bytes % page_bytes != 0)
       throw error("a memory of " + std::to_string(shape.bytes) + " bytes, of which " +
                       std::to_string(shape.coherent_bytes) + " are coherent, is not made of pages",
@@ -76,8 +75,10 @@ class host_file {
       throw error("of a memory of " + std::to_string(shape.bytes) + " bytes, " + std::to_string(shape.coherent_bytes) +
                       " cannot be coherent",
                   "give a smaller part, or all");
-    const std::uint64_t bytes = head_bytes + shape.bytes + beyond;
+    const std::uint64_t bytes = head_bytes + shape.bytes + beyond(shape);
     check_file_limit(path, bytes, ", or make it smaller");
+    // No other one has this name: that of a process which was killed in here stays.
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
     const std::string unnamed = path + ".new-" + std::to_string(::getpid()) + "-" + std::to_string(now);
     const descriptor made(::open(unnamed.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!made.is_open()) throw refused("cannot make " + unnamed, errno, "check the folder and its permissions");

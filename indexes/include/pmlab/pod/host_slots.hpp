@@ -65,6 +65,10 @@ static_assert(sizeof(host_slot) == media::cache_line_bytes);
 [[nodiscard]] constexpr std::uint64_t name_of_holder(std::size_t slot, host_state state) noexcept {
   return state.joins() << 32 | (slot + 1);
 }
+// The slot in this name. One that no host has: the name is 0, or damaged.
+[[nodiscard]] constexpr std::size_t slot_of_holder(std::uint64_t name) noexcept {
+  return static_cast<std::size_t>((name & 0xffffffff) - 1);
+}
 
 // The word as the device has it.
 template <line_memory Lines>
@@ -160,12 +164,10 @@ class exclusive {
 
  private:
   [[nodiscard]] static bool is_alive(const host_slots<Lines>& hosts, std::uint64_t holder) noexcept {
-    const std::uint64_t slot = (holder & 0xffffffff) - 1;
+    const std::size_t slot = slot_of_holder(holder);
     if (slot >= hosts.size()) return false;  // damage
-    return hosts
-               .standing_at(static_cast<std::size_t>(slot),
-                            [holder](host_state state) { return state.joins() == holder >> 32; })
-               .is == host_slots<Lines>::standing::kind::alive;
+    return hosts.standing_at(slot, [holder](host_state state) { return state.joins() == holder >> 32; }).is ==
+           host_slots<Lines>::standing::kind::alive;
   }
 
   Lines& lines_;

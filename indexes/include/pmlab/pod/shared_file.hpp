@@ -22,7 +22,7 @@ static_assert(media::medium<shared_file> && media::pod_medium<shared_file>);
 template <line_memory Lines = file_lines>
 void make_shared_file(const std::string& path, std::uint64_t bytes, std::uint64_t coherent_bytes) {
   const file_shape shape{bytes, coherent_bytes, Lines::has_stale_copies};
-  host_file::make(path, shape, coherent_bytes > bytes ? 0 : Lines::bytes_beyond(shape),
+  host_file::make(path, shape, Lines::bytes_beyond,
                   [](const std::string& unnamed) { const space<Lines> made(unnamed, sharing::alone); });
 }
 

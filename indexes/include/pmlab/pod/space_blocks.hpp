@@ -262,7 +262,7 @@ class space_blocks {
     return owner;
   }
   [[nodiscard]] bool is_gone(std::uint64_t owner) const noexcept {
-    const auto slot = static_cast<std::size_t>((owner & 0xffffffff) - 1);
+    const std::size_t slot = slot_of_holder(owner);
     if (slot >= hosts_.size()) return true;  // damage
     const host_state state = hosts_.state_of(slot);
     return state.stage() != host_stage::joined || name_of_holder(slot, state) != owner;
